@@ -37,6 +37,13 @@ class TaskPartition {
     if (workers > 1 && tasks < 4 * workers) {
       outputParts_ = std::min(driver.groups().size(), (4 * workers + tasks - 1) / tasks);
     }
+    // Fewer tasks than that cost more to hand out than a core alone gains.
+    constexpr double leastCycles = 60'000;
+    const bool isWorthIt = driver.cycles() * batch * channelGroups > leastCycles;
+    if (workers > 1 && isWorthIt && this->tasks() < 2 * workers) {
+      const std::size_t wanted = tileParts_ * ((2 * workers + this->tasks() - 1) / this->tasks());
+      tileParts_ = std::max(tileParts_, std::min(driver.tiles(), wanted));
+    }
   }
 
   std::size_t tasks() const { return imageParts_ * channelGroups_ * tileParts_ * outputParts_; }

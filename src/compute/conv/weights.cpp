@@ -211,12 +211,27 @@ void clearGradient(float* gradient, taccWeightLayout_t layout, const Shape& s, b
 
 void findTransposes() { (void)transposing(); }
 
-void deliverGradient(const float* blocked, float* kcrs, const Shape& shape, bool accumulates) {
-  if (accumulates) {
-    addWeights(blocked, kcrs, shape);
-  } else {
-    reorderWeights(taccWeightsBlocked, blocked, taccWeightsKcrs, kcrs, shape);
-  }
+void deliverGradient(const float* blocked, float* kcrs, const Shape& shape, bool accumulates,
+                     const TaskExecutor& executor) {
+  // Of blocks of output channels, which follow each other in either layout.
+  constexpr std::ptrdiff_t floatsOfTask = 32 * 1024;
+  const std::ptrdiff_t ofBlock =
+      std::ptrdiff_t{blockLength} * shape.inPerGroup() * shape.kernelHeight * shape.kernelWidth;
+  const bool isCut = shape.groups == 1 && executor.workers() > 1;
+  const auto together = static_cast<int>(std::clamp<std::ptrdiff_t>(floatsOfTask / ofBlock, 1, shape.outBlocks()));
+  const int blocks = isCut ? together : shape.outBlocks();
+  executor.forEach(static_cast<std::size_t>(ceilDivide(shape.outBlocks(), blocks)), [&](std::size_t index, int) {
+    const int first = static_cast<int>(index) * blocks;
+    Shape some = shape;
+    some.outChannels = std::min(blocks * blockLength, shape.outChannels - first * blockLength);
+    const float* const from = blocked + first * ofBlock;
+    float* const to = kcrs + first * ofBlock;
+    if (accumulates) {
+      addWeights(from, to, some);
+    } else {
+      reorderWeights(taccWeightsBlocked, from, taccWeightsKcrs, to, some);
+    }
+  });
 }
 
 }  // namespace tacc::conv

@@ -4,6 +4,7 @@
 #include <cstddef>
 
 #include "compute/conv/shape.hpp"
+#include "compute/conv/task_executor.hpp"
 
 namespace tacc::conv {
 
@@ -34,8 +35,8 @@ void addWeights(const float* blocked, float* kcrs, const Shape& shape);
 /// that is added to are zeros already. Nothing to do in taccWeightsKcrs.
 void clearGradient(float* gradient, taccWeightLayout_t layout, const Shape& shape, bool accumulates);
 
-/// Brings a gradient that is complete in blocked layout to the caller's: to what is there, or in its place. Few bytes
-/// beside the pixels; in the calling thread.
-void deliverGradient(const float* blocked, float* kcrs, const Shape& shape, bool accumulates);
+/// Brings a gradient that is complete in blocked layout to the caller's: to what is there, or in its place.
+void deliverGradient(const float* blocked, float* kcrs, const Shape& shape, bool accumulates,
+                     const TaskExecutor& executor);
 
 }  // namespace tacc::conv

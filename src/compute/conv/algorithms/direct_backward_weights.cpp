@@ -68,7 +68,7 @@ class DirectBackwardWeights final : public ConvPlan {
     float* const blocked = isBlocked ? buffers.result : static_cast<float*>(buffers.workspace);
     const bool accumulates = isBlocked && description_.accumulate;
     executor.forEach(tasks(), [&](std::size_t index, int) { runTask(buffers, index, blocked, accumulates); });
-    if (!isBlocked) deliverGradient(blocked, buffers.result, shape(), description_.accumulate);
+    if (!isBlocked) deliverGradient(blocked, buffers.result, shape(), description_.accumulate, executor);
   }
 
  private:

@@ -324,7 +324,7 @@ void Bf16x3Gradient::run(const Buffers& buffers, const TaskExecutor& executor) c
       multiply(task, part, result, part > 0 || (isBlocked() && description_.accumulate));
     }
   });
-  if (!isBlocked()) deliverGradient(result, buffers.result, shape(), description_.accumulate);
+  if (!isBlocked()) deliverGradient(result, buffers.result, shape(), description_.accumulate, executor);
 }
 
 }  // namespace
