@@ -34,7 +34,10 @@ class DirectBackwardWeights final : public ConvPlan {
   }
 
   std::size_t workspaceBytes() const override {
-    return description_.weightLayout == taccWeightsBlocked ? 0 : blockedFloats() * sizeof(float);
+    if (description_.weightLayout == taccWeightsBlocked) return 0;
+    const std::size_t floats =
+        deliversByPart() ? static_cast<std::size_t>(description_.maxWorkers) * partFloats() : blockedFloats();
+    return floats * sizeof(float);
   }
   double predictedSeconds() const override {
     const Shape& s = shape();
@@ -67,8 +70,12 @@ class DirectBackwardWeights final : public ConvPlan {
     const bool isBlocked = description_.weightLayout == taccWeightsBlocked;
     float* const blocked = isBlocked ? buffers.result : static_cast<float*>(buffers.workspace);
     const bool accumulates = isBlocked && description_.accumulate;
-    executor.forEach(tasks(), [&](std::size_t index, int) { runTask(buffers, index, blocked, accumulates); });
-    if (!isBlocked) deliverGradient(blocked, buffers.result, shape(), description_.accumulate, executor);
+    executor.forEach(tasks(), [&](std::size_t index, int worker) {
+      float* const own = blocked + (deliversByPart() ? static_cast<std::size_t>(worker) * partFloats() : 0);
+      runTask(buffers, index, own, accumulates);
+    });
+    if (!isBlocked && !deliversByPart())
+      deliverGradient(blocked, buffers.result, shape(), description_.accumulate, executor);
   }
 
  private:
@@ -96,6 +103,23 @@ class DirectBackwardWeights final : public ConvPlan {
     if (tiles_.rowParts.size() == 1 || pixels > pixelsOfCache) return 0;
     const auto lost = [&](std::ptrdiff_t floats) { return pixels > linesKept(floats) ? ofLine : 0; };
     return lost(in_.pixel * shape().strideWidth) + lost(out_.pixel);
+  }
+  /// Whether each part of the output channels is complete before the next one begins: then it is brought to KCRS from
+  /// the L2 cache, and only what is wanted is written to memory.
+  bool deliversByPart() const {
+    return description_.weightLayout == taccWeightsKcrs && shape().groups == 1 && inTasks_ == 1 && !isOfOnePixel() &&
+           imagesAtOnce_ >= shape().batch && linesAtOnce_ >= shape().outHeight;
+  }
+  std::size_t partFloats() const {
+    return static_cast<std::size_t>(tiles_.blockParts.front().size()) * blockedFloats() /
+           static_cast<std::size_t>(outBlocks());
+  }
+  void deliverPart(const float* blocked, WeightTiles::Part blocks, float* kcrs) const {
+    Shape some = shape();
+    some.outChannels = std::min(blocks.size() * blockLength, some.outChannels - blocks.from * blockLength);
+    const std::ptrdiff_t at =
+        std::ptrdiff_t{blocks.from} * blockLength * some.inPerGroup() * some.kernelHeight * some.kernelWidth;
+    deliverGradient(blocked, kcrs + at, some, description_.accumulate, TaskExecutor(serialExecutor()));
   }
   int outBlocks() const { return ceilDivide(shape().outPerGroup(), blockLength); }
   int inBlocks() const { return ceilDivide(shape().inPerGroup(), blockLength); }
@@ -125,6 +149,8 @@ class DirectBackwardWeights final : public ConvPlan {
                               : passes * (inputBytes * static_cast<double>(tiles_.blockParts.size()) +
                                           gradientBytes * (gradientStays ? 1 : inBlocks()));
       traffic += 2 * resultBytes * (parts - 1);
+      // Of one part the result is brought to KCRS from the caches.
+      if (parts > 1 && description_.weightLayout == taccWeightsKcrs) traffic += 2 * resultBytes;
       if (best == 0 || traffic < best) {
         best = traffic;
         bestParts = parts;
@@ -166,7 +192,8 @@ class DirectBackwardWeights final : public ConvPlan {
     call.outputBlock = std::ptrdiff_t{s.inPerGroup()} * s.kernelHeight * s.kernelWidth * blockLength;
     // A result that is written once and not read again soon.
     const bool isWrittenOnce = imagesAtOnce_ >= s.batch && linesAtOnce_ >= s.outHeight && !accumulates;
-    call.isNonTemporal = isWrittenOnce && layers::isTooLargeForCaches(blockedFloats() * sizeof(float)) &&
+    call.isNonTemporal = isWrittenOnce && !deliversByPart() &&
+                         layers::isTooLargeForCaches(blockedFloats() * sizeof(float)) &&
                          reinterpret_cast<std::uintptr_t>(result) % 64 == 0 && kernels_.fmaLanes == blockLength;
     if (isOfOnePixel() && !call.isNonTemporal) {
       const auto first = static_cast<std::ptrdiff_t>(ins.from) * blockLength;
@@ -179,7 +206,7 @@ class DirectBackwardWeights final : public ConvPlan {
     }
     // Where most taps are outside of a small image, their zeros are written in one go.
     const bool isCleared = mostTapsAreOutside() && !accumulates && inTasks_ == 1;
-    if (isCleared) {
+    if (isCleared && !deliversByPart()) {
       const std::ptrdiff_t first = group * outBlocks() + tiles_.blockParts[outs.from].from;
       const std::ptrdiff_t end = group * outBlocks() + tiles_.blockParts[outs.to - 1].to;
       std::fill(result + first * call.outputBlock, result + end * call.outputBlock, 0.0F);
@@ -190,13 +217,17 @@ class DirectBackwardWeights final : public ConvPlan {
         const int endLine = std::min(s.outHeight, line + linesAtOnce_);
         call.accumulate = accumulates || image > 0 || line > 0;
         for (std::size_t out = outs.from; out < outs.to; ++out) {
+          const WeightTiles::Part& blocks = tiles_.blockParts[out];
+          float* const ofPart =
+              result + (deliversByPart() ? 0 : (group * outBlocks() + blocks.from) * call.outputBlock);
+          if (isCleared && deliversByPart()) std::fill_n(ofPart, blocks.size() * call.outputBlock, 0.0F);
           for (std::size_t in = ins.from; in < ins.to; in += static_cast<std::size_t>(call.inputBlocks)) {
             call.inputBlocks = inputBlocksAtOnce(static_cast<int>(in), static_cast<int>(ins.to));
-            runPair(call, {line, endLine}, tiles_.blockParts[out], static_cast<int>(in), isCleared,
+            runPair(call, {line, endLine}, blocks, static_cast<int>(in), isCleared,
                     input + image * in_.image + static_cast<std::ptrdiff_t>(in) * in_.block,
-                    gradient + image * out_.image + tiles_.blockParts[out].from * out_.block,
-                    result + (group * outBlocks() + tiles_.blockParts[out].from) * call.outputBlock);
+                    gradient + image * out_.image + blocks.from * out_.block, ofPart);
           }
+          if (deliversByPart()) deliverPart(ofPart, blocks, buffers.result);
         }
       }
     }

@@ -82,6 +82,16 @@ template <int... kLane>
   return __builtin_shufflevector(a, b, 2 * kLane...) + __builtin_shufflevector(a, b, 2 * kLane + 1 ...);
 }
 
+/// The sums over the lanes of kCount vectors, in the lanes of the first one, where kCount is that of the lanes.
+template <int kCount>
+[[gnu::always_inline]] inline void addLanes(Vector* sums) {
+#pragma GCC unroll 8
+  for (int i = 0; i < kCount / 2; ++i) {
+    sums[i] = neighbourSums(sums[2 * i], sums[2 * i + 1], std::make_integer_sequence<int, TACC_LANES>());
+  }
+  if constexpr (kCount > 2) addLanes<kCount / 2>(sums);
+}
+
 template <int kOuts, int kIns>
 void plainGradient(const PlainGradientCall& call) {
   constexpr int kSums = kOuts * kIns;
@@ -107,14 +117,7 @@ void plainGradient(const PlainGradientCall& call) {
   float totals[kWhole];
 #pragma GCC unroll 16
   for (int first = 0; first < kWhole; first += TACC_LANES) {
-#pragma GCC unroll 4
-    for (int count = TACC_LANES; count > 1; count /= 2) {
-#pragma GCC unroll 8
-      for (int i = 0; i < count / 2; ++i) {
-        sum[first + i] =
-            neighbourSums(sum[first + 2 * i], sum[first + 2 * i + 1], std::make_integer_sequence<int, TACC_LANES>());
-      }
-    }
+    addLanes<TACC_LANES>(sum + first);
     store(totals + first, sum[first]);
   }
 #pragma GCC unroll 6
