@@ -10,7 +10,7 @@
 #include <optional>
 #include <vector>
 
-#include "contest.hpp"
+#include "contests.hpp"
 #include "inside.hpp"
 #include "report.hpp"
 #include "scratch.hpp"

@@ -1,8 +1,8 @@
 #include "contest.hpp"
 
 #include <algorithm>
+#include <array>
 #include <chrono>
-#include <cmath>
 #include <cstdlib>
 #include <cstring>
 #include <memory>
@@ -13,49 +13,10 @@
 
 namespace tacc::mpi {
 
-void Contests::decide(const Outcome& outcome) noexcept {
-  if (hasOwnCounts(outcome.function)) {
-    OwnCounts& own = ownCounts_[static_cast<std::size_t>(outcome.function)];
-    own.turn = outcome.isMpiFaster() ? Turn::mpi : Turn::tacc;
-    if (isMeasured(outcome.bytes)) decidedOf(own, outcome.bytes) = own.turn;
-    return lookAgainLater(own);
-  }
-  if (const std::optional<std::size_t> kind = kindOf(outcome.function, outcome.bytes))
-    kinds_[*kind] = isDecided | (outcome.isMpiFaster() ? isMpis : 0);
-}
-
-/// To look costs a short allreduce, which is little beside so many calls.
-void Contests::lookAgainLater(OwnCounts& own) noexcept {
-  constexpr std::uint64_t timesLater = 8, callsBetween = 512;
-  if (own.until < callsBetween) own.until = std::min(own.until * timesLater, callsBetween);
-  own.calls = own.bytes = 0;
-}
-
-std::size_t Contests::usualBytes(Function function) const noexcept {
-  const OwnCounts& own = ownCounts_[static_cast<std::size_t>(function)];
-  return static_cast<std::size_t>(own.bytes / std::max<std::uint64_t>(own.calls, 1));
-}
-
-std::optional<Contests::Turn> Contests::decidedFor(Function function, std::size_t bytes) noexcept {
-  OwnCounts& own = ownCounts_[static_cast<std::size_t>(function)];
-  const Turn turn = isMeasured(bytes) ? decidedOf(own, bytes) : Turn::tacc;
-  if (turn == Turn::contest) return std::nullopt;
-  own.turn = turn;
-  lookAgainLater(own);
-  return turn;
-}
-
 namespace {
 
 constexpr int root = 0;
-constexpr int rounds = 7;
-constexpr double roundSeconds = 100e-6;          // of each of the two, as far as a few calls are not longer
-constexpr int leastCalls = 3, mostCalls = 2000;  // in a round
-constexpr int firstCalls = 4;
 constexpr std::size_t mostMemory = std::size_t{16} << 20;  // of either buffer
-// Where calls are long, a few are enough to see that one side is `clearly` times as fast. Short ones are measured in
-// any case: by itself a call is long because the ranks do not come to it at once, and 8 times as long as among others.
-constexpr double clearly = 8, longSeconds = 200e-6;
 
 struct Free {
   void operator()(void* memory) const noexcept { std::free(memory); }
@@ -239,10 +200,6 @@ Function plainly(Function function) {
 #undef TACC_MPI_PLAIN
 }
 
-double secondsSince(std::chrono::steady_clock::time_point start) {
-  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-}
-
 /// Seconds of a call, the mean of `calls` that follow each other as in a loop: half as many that go before are left
 /// out, as they find the ranks where they have waited and the caches as somebody else left them. An MPI that has not
 /// been called for some microseconds takes several times as long at first. An error ends it.
@@ -251,13 +208,9 @@ double timeCalls(int calls, const Communicator& communicator, taccResult_t& resu
   // Otherwise a rank that is ahead, as the root of a broadcast, takes time of one contestant into that of the other.
   if (result == taccSuccess) result = taccBarrier(communicator.tacc, nullptr);
   for (int i = 0; i < (calls + 1) / 2 && result == taccSuccess; ++i) result = run();
-  const auto start = std::chrono::steady_clock::now();
+  const double start = clockSeconds();
   for (int i = 0; i < calls && result == taccSuccess; ++i) result = run();
-  return secondsSince(start) / calls;
-}
-
-int callsOfRound(double seconds) {
-  return static_cast<int>(std::clamp(roundSeconds / std::max(seconds, 1e-9), double{leastCalls}, double{mostCalls}));
+  return (clockSeconds() - start) / calls;
 }
 
 /// The most that a rank has of each, such as the slowest one's seconds. By tacc: with more ranks than cores a call of
@@ -267,13 +220,8 @@ taccResult_t agree(std::array<double, Count>& numbers, const Communicator& commu
   return taccAllReduce(numbers.data(), numbers.data(), numbers.size(), taccDouble, taccMax, communicator.tacc, nullptr);
 }
 
-double medianOf(std::array<double, rounds>& times) {
-  std::ranges::nth_element(times, times.begin() + rounds / 2);
-  return times[rounds / 2];
-}
-
 /// The contest itself. Sets `outcome` on success.
-taccResult_t measure(const Repeated& call, const Communicator& communicator, Outcome& outcome) {
+taccResult_t measure(const Repeated& call, const Communicator& communicator, Rounds rounds, Outcome& outcome) {
   taccResult_t result = taccSuccess;
   const auto timeTacc = [&](int calls) { return timeCalls(calls, communicator, result, [&] { return call.tacc(); }); };
   const auto timeMpi = [&](int calls) {
@@ -282,56 +230,38 @@ taccResult_t measure(const Repeated& call, const Communicator& communicator, Out
       return taccSuccess;
     });
   };
-  std::array<double, 2> once{HUGE_VAL, HUGE_VAL};
-  for (int i = 0; i < firstCalls; ++i) {  // the first of them make what later ones use again
-    once[1] = std::min(once[1], timeMpi(1));
-    once[0] = std::min(once[0], timeTacc(1));
-  }
-  if (result == taccSuccess) result = agree(once, communicator);
-  outcome.tacc = once[0];
-  outcome.mpi = once[1];
-  if (result != taccSuccess || (outcome.mpi > longSeconds && outcome.mpi > clearly * outcome.tacc)) return result;
-  // What the first ones took is long for a call of many: the first round finds how many calls the others have.
-  std::array<double, rounds> tacc{}, mpi{};  // of a round that of its slowest rank
-  double allOfTacc = 0, allOfMpi = 0, callsOfTacc = 0, callsOfMpi = 0;
-  for (int round = -1; round < rounds && result == taccSuccess; ++round) {
-    const int ofTacc = callsOfRound(once[0]), ofMpi = callsOfRound(once[1]);
-    once[1] = timeMpi(ofMpi);
-    once[0] = timeTacc(ofTacc);
+  const double start = clockSeconds();
+  for (RoundCalls calls = rounds.next(); calls.mpi > 0; calls = rounds.next()) {
+    std::array<double, 2> once{};
+    once[1] = timeMpi(calls.mpi);
+    once[0] = timeTacc(calls.tacc);
     if (result == taccSuccess) result = agree(once, communicator);
-    if (round < 0) continue;
-    allOfTacc += ofTacc * once[0];
-    allOfMpi += ofMpi * once[1];
-    callsOfTacc += ofTacc;
-    callsOfMpi += ofMpi;
-    tacc[static_cast<std::size_t>(round)] = once[0];
-    mpi[static_cast<std::size_t>(round)] = once[1];
+    if (result != taccSuccess) return result;
+    rounds.add({once[0], once[1]});
   }
-  outcome.tacc = medianOf(tacc);
-  outcome.mpi = medianOf(mpi);
-  outcome.leastTacc = std::ranges::min(tacc);
-  outcome.leastMpi = std::ranges::min(mpi);
-  // With more ranks than processors an MPI that spins is quick until a rank is as far ahead of another as it may be.
-  // Then it waits for processors, the next round has few calls, and is quick again: what most rounds say is not what
-  // many calls take.
-  constexpr double muchSlower = 4;
-  const double mean = allOfMpi / std::max(callsOfMpi, 1.0);
-  if (mean > muchSlower * allOfTacc / std::max(callsOfTacc, 1.0)) outcome.mpi = std::max(outcome.mpi, mean);
-  return result;
+  rounds.conclude(outcome);
+  outcome.cost = clockSeconds() - start;
+  return agreeOnMost(outcome.cost, communicator);
 }
 
 }  // namespace
 
-taccResult_t agreeOnMost(std::size_t& bytes, const Communicator& communicator) {
-  std::array<double, 1> most{static_cast<double>(bytes)};
+taccResult_t agreeOnMost(double& number, const Communicator& communicator) {
+  std::array<double, 1> most{number};
   const taccResult_t result = agree(most, communicator);
-  bytes = static_cast<std::size_t>(most[0]);
+  number = most[0];
   return result;
 }
 
+double clockSeconds() noexcept {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
+
 taccResult_t holdContest(Function function, std::size_t bytes, const Communicator& communicator,
-                         const Repeated* repeated, Outcome& outcome) {
-  outcome = Outcome{.function = function, .bytes = bytes};
+                         const Repeated* repeated, const EarlierRounds& before, Outcome& outcome) {
+  outcome = Outcome{};
+  outcome.function = function;
+  outcome.bytes = bytes;
   if (!Contests::isMeasured(bytes)) return taccSuccess;
   function = plainly(function);
   const bool hasCounts =
@@ -343,14 +273,14 @@ taccResult_t holdContest(Function function, std::size_t bytes, const Communicato
   const std::size_t most =
       std::max(hasBlocks ? bytes * ranks : bytes, sizeof(float) * ranks);  // a number each, at least
   if (most > mostMemory) return taccSuccess;
-  if (repeated != nullptr) return measure(*repeated, communicator, outcome);
+  if (repeated != nullptr) return measure(*repeated, communicator, Rounds(before), outcome);
   const Memory send = makeMemory(most), receive = makeMemory(most);
   std::array<double, 2> lacking{send && receive ? 0.0 : 1.0};
   taccResult_t result = agree(lacking, communicator);
   if (result != taccSuccess || lacking[0] > 0) return result;
   Call call{function, bytes, communicator, send.get(), receive.get(), {}, {}, {}};
   if (hasCounts) call.countBlocks();
-  return measure({[&] { return call.runTacc(); }, [&] { call.runMpi(); }}, communicator, outcome);
+  return measure({[&] { return call.runTacc(); }, [&] { call.runMpi(); }}, communicator, Rounds(before), outcome);
 }
 
 }  // namespace tacc::mpi

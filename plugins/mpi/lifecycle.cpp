@@ -1,6 +1,7 @@
 // The beginning and the end of MPI, and what all ranks agree on between.
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <charconv>
 #include <climits>
 #include <cstdint>
@@ -38,19 +39,31 @@ int failCall(const char* function, const Communicator& communicator) noexcept {
 
 std::optional<Contests::Turn> settleContest(Function function, const char* name, std::size_t bytes,
                                             Communicator& communicator, const Repeated* repeated, int* code) {
+  Contests& contests = communicator.contests;
   try {
-    Outcome outcome;
     taccResult_t result = taccSuccess;
     if (Contests::hasOwnCounts(function)) {
-      bytes = communicator.contests.usualBytes(function);
-      result = agreeOnMost(bytes, communicator);
-      if (result == taccSuccess)
-        if (const auto turn = communicator.contests.decidedFor(function, bytes)) return turn;
+      auto most = static_cast<double>(contests.usualBytes(function));
+      result = agreeOnMost(most, communicator);
+      bytes = static_cast<std::size_t>(most);
     }
-    if (result == taccSuccess && holdContest(function, bytes, communicator, repeated, outcome) == taccSuccess) {
-      communicator.contests.decide(outcome);
-      if (outcome.mpi > 0) plugin().report.add(outcome);
-      return outcome.isMpiFaster() ? Contests::Turn::mpi : Contests::Turn::tacc;
+    if (result == taccSuccess && contests.isAgain(function, bytes)) {
+      // Also for those of other calls, on any communicator: together they must cost little.
+      const double now = clockSeconds(), others = plugin().nextContest.load(std::memory_order_relaxed) - now;
+      double wait = std::max(contests.wait(function, bytes, now), others);
+      result = agreeOnMost(wait, communicator);
+      if (result == taccSuccess && wait > 0) return contests.keep(function, bytes);
+    }
+    Outcome outcome;
+    if (result == taccSuccess)
+      result = holdContest(function, bytes, communicator, repeated, contests.before(function, bytes), outcome);
+    if (result == taccSuccess) {
+      plugin().nextContest.store(contests.decide(outcome, clockSeconds()), std::memory_order_relaxed);
+      if (outcome.mpi > 0) {
+        std::optional<std::size_t>& line = contests.line(function, bytes);
+        line = plugin().report.tell(outcome, line);
+      }
+      return outcome.isMpiFaster ? Contests::Turn::mpi : Contests::Turn::tacc;
     }
     *code = failCall(name, communicator);
   } catch (const std::exception& error) {

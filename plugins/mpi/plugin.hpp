@@ -3,6 +3,7 @@
 
 #include <mpi.h>
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <exception>
@@ -10,6 +11,7 @@
 #include <string>
 
 #include "communicators.hpp"
+#include "contest.hpp"
 #include "inside.hpp"
 #include "report.hpp"
 #include "requests.hpp"
@@ -25,11 +27,12 @@ struct Plugin {
   Communicators communicators;
   Requests requests;
   // Equal on all ranks:
-  bool takesRequests = false;        // collectives with requests are taken over
-  std::size_t leastWithRequest = 0;  // bytes that make them worth it
-  std::uint32_t contestAfter = 0;    // calls of a kind, before it is measured who is the faster one; 0: it is not
-  bool isActive = false;             // between MPI_Init and MPI_Finalize, where all ranks agreed on it
-  bool reports = false;              // this rank tells at the end what it did
+  bool takesRequests = false;          // collectives with requests are taken over
+  std::size_t leastWithRequest = 0;    // bytes that make them worth it
+  std::uint32_t contestAfter = 0;      // calls of a kind, before it is measured who is the faster one; 0: it is not
+  std::atomic<double> nextContest{0};  // by this rank's clock, of calls that were compared before
+  bool isActive = false;               // between MPI_Init and MPI_Finalize, where all ranks agreed on it
+  bool reports = false;                // this rank tells at the end what it did
 };
 
 /// Never destroyed: threads may be in it as the process ends. There from when the library is loaded.
@@ -40,8 +43,8 @@ inline Plugin& plugin() { return theOnly; }
 /// Returns the code for the caller, if that returns.
 int failCall(const char* function, const Communicator& communicator, const std::string& why) noexcept;
 
-/// Holds the contest that is due, tells what came out, and returns who serves the calls of its kind from now on.
-/// Nothing where it failed, and the call with `*code`. `repeated` may be null.
+/// Looks whether a contest is due, holds it and tells what came out, and returns who serves the calls of its kind from
+/// now on. Nothing where it failed, and the call with `*code`. `repeated` may be null.
 std::optional<Contests::Turn> settleContest(Function function, const char* name, std::size_t bytes,
                                             Communicator& communicator, const Repeated* repeated, int* code);
 
@@ -77,7 +80,7 @@ int takeOver(Function function, const char* name, MPI_Comm comm, Judge judge, Ru
     if (communicator->usual.isDue()) [[unlikely]]
       communicator->usual.agree(*communicator);
     Contests::Turn turn = communicator->contests.next(function, judged.bytes, self.contestAfter);
-    if (turn == Contests::Turn::contest) [[unlikely]] {
+    if (turn == Contests::Turn::look) [[unlikely]] {
       int code = MPI_SUCCESS;
       const Repeated repeated{[&] { return run(*communicator); }, [&] { pass(); }};
       const auto settled = settleContest(function, name, judged.bytes, *communicator,

@@ -55,7 +55,7 @@ std::string Report::text(const std::string& title) {
   for (const Outcome& outcome : outcomes_)
     text += fmt::format("  {:<29} {:>12} {:>16.2f} {:>12.2f}  {}\n",
                         functionNames[static_cast<std::size_t>(outcome.function)], outcome.bytes, 1e6 * outcome.tacc,
-                        1e6 * outcome.mpi, outcome.isMpiFaster() ? "MPI" : "tacc");
+                        1e6 * outcome.mpi, outcome.isMpiFaster ? "MPI" : "tacc");
   return text;
 }
 

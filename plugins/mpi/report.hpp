@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -19,18 +20,14 @@ enum class Function : int {
 };
 #undef TACC_MPI_MEMBER
 
-/// What a contest (contest.hpp) found: seconds of one call on the slowest rank, the same on all ranks.
+/// What a contest (contest.hpp) found, the same on all ranks.
 struct Outcome {
   Function function = Function::count;
   std::size_t bytes = 0;
-  double tacc = 0, mpi = 0;            // medians
-  double leastTacc = 0, leastMpi = 0;  // of rounds
-
-  /// By more than two runs differ, in the median and at best: on a busy machine either may mislead.
-  bool isMpiFaster() const noexcept {
-    const auto isLess = [](double one, double other) { return other - one > 50e-9 && one < 0.97 * other; };
-    return isLess(mpi, tacc) && isLess(leastMpi, leastTacc);
-  }
+  double tacc = 0, mpi = 0;      // seconds of one call on the slowest rank; 0: nothing was measured
+  bool isMpiFaster = false;      // it has such calls from now on
+  bool isMpiSlowInMean = false;  // some calls of it take so long that they decide
+  double cost = 0;               // seconds that the contest took
 };
 
 /// Why a call went to MPI.
@@ -68,9 +65,14 @@ class Report {
     add(rowOf(function).passed[static_cast<std::size_t>(why)], 1);
   }
 
-  void add(const Outcome& outcome) {
+  /// Adds a line, or rewrites the one that an earlier contest of the same calls has. Returns which one it is.
+  std::size_t tell(const Outcome& outcome, std::optional<std::size_t> line) {
     const std::lock_guard lock(mutex_);
-    outcomes_.push_back(outcome);
+    if (line)
+      outcomes_[*line] = outcome;
+    else
+      outcomes_.push_back(outcome);
+    return line.value_or(outcomes_.size() - 1);
   }
 
   /// The table, a line for each function that was called. `title` is its first line.

@@ -1,0 +1,123 @@
+// Who serves a kind of call on a communicator: tacc, or MPI where that is faster.
+#pragma once
+
+#include <array>
+#include <bit>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <unordered_map>
+
+#include "contest_rounds.hpp"
+#include "report.hpp"
+
+namespace tacc::mpi {
+
+/// The contests of one communicator. What they are asked is the same on all its ranks: calls are of one kind if the
+/// function is the same and the bytes have the same highest bit. Of a function whose counts are not known to all ranks
+/// none knows how much all move: after some calls the ranks agree on what they usually move, and who serves calls of
+/// that many bytes serves the next ones, until they look again.
+///
+/// Libraries become slower and quicker: other programs come and go, and messages of the program's. So from time to time
+/// the ranks look whether the last contest is so long ago that another one costs little.
+class Contests {
+ public:
+  enum class Turn : std::uint8_t { tacc, mpi, look };
+
+  /// Whether a rank knows its own counts only. Of an allgather or a reduce-scatter with counts each knows those of all.
+  static constexpr bool hasOwnCounts(Function function) noexcept;
+
+  /// Who serves the next call. `bytes`: with own counts, this rank's mean block. `look`: if wait() is over, hold a
+  /// contest and tell decide(); else keep(). `after`: how many calls of a kind tacc serves first; 0: all.
+  Turn next(Function function, std::size_t bytes, std::uint32_t after) noexcept {
+    if (after == 0) return Turn::tacc;
+    if (hasOwnCounts(function)) return nextOfOwnCounts(function, bytes, after);
+    const std::optional<std::size_t> kind = kindOf(function, bytes);
+    if (!kind) return Turn::tacc;
+    Calls& calls = calls_[*kind];
+    if (!calls.isMet) calls = {after, Turn::tacc, true};
+    if (calls.left == 0) return Turn::look;
+    --calls.left;
+    return calls.turn;
+  }
+  /// With own counts: the mean block of this rank's calls since the last look.
+  std::size_t usualBytes(Function function) const noexcept;
+
+  /// Whether such calls had a contest before.
+  bool isAgain(Function function, std::size_t bytes) const noexcept { return memory(function, bytes) != nullptr; }
+  /// Seconds until the next contest of such calls, by this rank's clock, which shows `now`.
+  double wait(Function function, std::size_t bytes, double now) const noexcept;
+  /// Who goes on serving such calls until the next look, where they have to wait for a contest.
+  Turn keep(Function function, std::size_t bytes) noexcept;
+  /// What the contest that is due has of earlier ones.
+  EarlierRounds before(Function function, std::size_t bytes) const noexcept;
+  /// What outcome.bytes is of is decided. Returns until when another contest, of any calls, would cost much.
+  double decide(const Outcome& outcome, double now);
+  /// Of the last contest of such calls, if there was one: its line in the report.
+  std::optional<std::size_t>& line(Function function, std::size_t bytes) {
+    return memories_[*kindOf(function, bytes)].line;
+  }
+
+  /// Whether calls of `bytes` of a block, or of a whole vector, are measured at all. Where more is moved tacc is the
+  /// faster one, and trying costs.
+  static bool isMeasured(std::size_t bytes) noexcept { return static_cast<std::size_t>(std::bit_width(bytes)) < sizes; }
+
+ private:
+  static constexpr std::size_t functions = static_cast<std::size_t>(Function::Barrier) + 1;
+  static constexpr std::size_t sizes = 23;  // below 4 MiB
+
+  struct Calls {
+    std::uint32_t left = 0;  // before the next look
+    Turn turn = Turn::tacc;
+    bool isMet = false;
+  };
+  struct OwnCounts {
+    std::uint64_t calls = 0, bytes = 0;  // since the last look
+    std::uint64_t until = 0;             // calls until it is looked at; 0: nothing was called
+    Turn turn = Turn::tacc;
+  };
+
+  /// What a contest leaves.
+  struct Memory {
+    Turn turn = Turn::tacc;
+    double next = 0;    // by this rank's clock
+    double waited = 0;  // seconds between the two
+    EarlierRounds before;
+    std::optional<std::size_t> line;
+  };
+
+  static std::optional<std::size_t> kindOf(Function function, std::size_t bytes) noexcept {
+    if (!isMeasured(bytes)) return std::nullopt;
+    return static_cast<std::size_t>(function) * sizes + static_cast<std::size_t>(std::bit_width(bytes));
+  }
+  Turn nextOfOwnCounts(Function function, std::size_t bytes, std::uint32_t after) noexcept {
+    OwnCounts& own = ownCounts_[static_cast<std::size_t>(function)];
+    if (own.until == 0) own.until = after;
+    if (own.calls == own.until) return Turn::look;
+    ++own.calls;
+    own.bytes += bytes;
+    return own.turn;
+  }
+  const Memory* memory(Function function, std::size_t bytes) const noexcept;
+  void serve(Function function, std::size_t bytes, Turn turn) noexcept;
+
+  std::array<Calls, functions * sizes> calls_{};
+  std::array<OwnCounts, functions> ownCounts_{};
+  std::unordered_map<std::size_t, Memory> memories_;  // of kinds
+};
+
+constexpr bool Contests::hasOwnCounts(Function function) noexcept {
+  switch (function) {
+    case Function::Gatherv:
+    case Function::Scatterv:
+    case Function::Alltoallv:
+    case Function::Gatherv_c:
+    case Function::Scatterv_c:
+    case Function::Alltoallv_c:
+      return true;
+    default:
+      return false;
+  }
+}
+
+}  // namespace tacc::mpi
