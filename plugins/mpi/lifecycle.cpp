@@ -58,7 +58,9 @@ std::optional<Contests::Turn> settleContest(Function function, const char* name,
     if (result == taccSuccess)
       result = holdContest(function, bytes, communicator, repeated, contests.before(function, bytes), outcome);
     if (result == taccSuccess) {
-      plugin().nextContest.store(contests.decide(outcome, clockSeconds()), std::memory_order_relaxed);
+      std::atomic<double>& next = plugin().nextContest;
+      const double ofThis = contests.decide(outcome, clockSeconds());
+      next.store(std::max(ofThis, next.load(std::memory_order_relaxed)), std::memory_order_relaxed);
       if (outcome.mpi > 0) {
         std::optional<std::size_t>& line = contests.line(function, bytes);
         line = plugin().report.tell(outcome, line);
