@@ -25,6 +25,7 @@ saysNot() { ! printf '%s\n' "$output" | grep -Eq -- "$1" || fail "this should no
 
 case $what in
   nonblocking*|persistent|unfinished) export TACC_MPI_NONBLOCKING=0 ;;  # also those that are too small to gain
+  sequences) export TACC_MPI_NONBLOCKING=0 TACC_MPI_CONTEST=off ;;
 esac
 
 case $what in
@@ -67,7 +68,7 @@ case $what in
     ;;
   contest)  # who serves a kind of call is measured, at its second call
     export TACC_MPI_CONTEST=1
-    for part in calls communicators messages requests; do
+    for part in calls communicators messages requests sequences; do
       preloaded 2 on "$program" $part mpi  # which may serve any of them
       says 'all right'
       saysNot 'tacc:'

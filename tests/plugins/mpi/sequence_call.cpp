@@ -1,0 +1,308 @@
+#include "sequence_call.hpp"
+
+#include <algorithm>
+#include <cstring>
+#include <numeric>
+
+namespace tacc::test {
+namespace {
+
+constexpr int extentWithGaps = 12;
+
+template <class Number>
+void fillWith(std::byte* at, int value) {
+  const auto number = static_cast<Number>(value);
+  std::memcpy(at, &number, sizeof number);
+}
+void fillPair(std::byte* at, int value) {
+  struct {
+    float number;
+    int place;
+  } const pair{static_cast<float>(value % 7), value};
+  std::memcpy(at, &pair, sizeof pair);
+}
+
+MPI_Datatype committed(MPI_Datatype type) {
+  PMPI_Type_commit(&type);
+  return type;
+}
+
+MPI_Datatype six() {
+  MPI_Datatype made = MPI_DATATYPE_NULL;
+  PMPI_Type_contiguous(unit, MPI_INT, &made);
+  return committed(made);
+}
+
+MPI_Datatype sixWithGaps() {
+  MPI_Datatype gaps = MPI_DATATYPE_NULL, made = MPI_DATATYPE_NULL;
+  PMPI_Type_vector(3, 2, 4, MPI_INT, &gaps);
+  PMPI_Type_create_resized(gaps, 0, extentWithGaps * static_cast<MPI_Aint>(sizeof(int)), &made);
+  PMPI_Type_free(&gaps);
+  return committed(made);
+}
+
+MPI_Datatype sixBackwards() {
+  const int lengths[] = {1, 3, 2}, places[] = {5, 2, 0};
+  MPI_Datatype made = MPI_DATATYPE_NULL;
+  PMPI_Type_indexed(3, lengths, places, MPI_INT, &made);
+  return committed(made);
+}
+
+MPI_Op sumOfPrograms() {
+  MPI_Op made = MPI_OP_NULL;
+  PMPI_Op_create(
+      [](void* in, void* inOut, int* count, MPI_Datatype*) {
+        for (int i = 0; i < *count; ++i) static_cast<int*>(inOut)[i] += static_cast<int*>(in)[i];
+      },
+      1, &made);
+  return made;
+}
+
+}  // namespace
+
+Layout layout(int which) {
+  static const MPI_Datatype whole = six(), gaps = sixWithGaps(), backwards = sixBackwards();
+  switch (which) {
+    case 0:
+      return {MPI_INT, unit, unit};
+    case 1:
+      return {whole, 1, unit};
+    case 2:
+      return {gaps, 1, extentWithGaps};
+    default:
+      return {backwards, 1, unit};
+  }
+}
+
+/// Sums of floating-point numbers are exact, in whatever order they are made.
+const std::vector<Reduced>& reductions() {
+  static const std::vector<Reduced> all{
+      {MPI_INT, MPI_SUM, sizeof(int), fillWith<int>},
+      {MPI_DOUBLE, MPI_SUM, sizeof(double), fillWith<double>},
+      {MPI_FLOAT, MPI_MAX, sizeof(float), fillWith<float>},
+      {MPI_SHORT, MPI_MIN, sizeof(short), fillWith<short>},
+      {MPI_LONG_LONG, MPI_BXOR, sizeof(long long), fillWith<long long>},
+      {MPI_UNSIGNED, MPI_PROD, sizeof(unsigned), fillWith<unsigned>},
+      {MPI_FLOAT_INT, MPI_MINLOC, sizeof(float) + sizeof(int), fillPair},
+      {MPI_UNSIGNED_CHAR, MPI_LOR, 1, fillWith<unsigned char>},
+      {MPI_INT, sumOfPrograms(), sizeof(int), fillWith<int>},  // the last one: MPI's
+  };
+  return all;
+}
+
+void SequenceCall::Blocks::add(int units, int gap) {
+  counts.push_back(units * layout.times);
+  // Places are in elements of the type.
+  const int element = layout.extent / layout.times;
+  places.push_back((all + element - 1) / element);
+  all = places.back() * element + units * layout.extent + gap * layout.extent;
+}
+
+SequenceCall::SequenceCall(const Twin& twin, Draws& draws, Draws& own, bool mayBeInPlace, int id)
+    : twin_(twin), id_(id), kind_(static_cast<Kind>(draws.upTo(kinds - 1))) {
+  const int drawnRoot = draws.upTo(1000);
+  count_ = draws.upTo(5) == 0 ? draws.upTo(6000) : draws.upTo(60);
+  isInPlace_ = draws.upTo(2) == 0;
+  isNonblocking_ = draws.upTo(1) == 0;
+  const auto drawnReduced = static_cast<std::size_t>(draws.upTo(static_cast<int>(reductions().size()) - 1));
+  for (int i = 0; i < 8; ++i) units_.push_back(draws.upTo(3) == 0 ? 0 : draws.upTo(std::min(count_, 900)));
+  if (!twin_.isPart()) return;
+  root_ = drawnRoot % twin_.ranks;
+  isInPlace_ = isInPlace_ && mayBeInPlace && twin_.ranks > 1;
+  if (kind_ == barrier) return;
+  if (isReduction()) {
+    reduced_ = &reductions()[drawnReduced];
+    isInPlace_ = isInPlace_ && drawnReduced + 1 < reductions().size();
+    prepareReduction();
+  } else {
+    count_ /= unit;
+    prepareMovement(own);
+  }
+}
+
+void SequenceCall::prepareReduction() {
+  const int all = std::accumulate(units_.begin(), units_.begin() + twin_.ranks, 0);
+  const int given = kind_ == scatterBlock ? count_ * twin_.ranks : kind_ == scatterUnequal ? all : count_;
+  const auto elements = static_cast<std::size_t>(given);
+  for (std::vector<std::byte>* buffer : {&sent_, &received_}) {
+    buffer->resize((elements + 8) * reduced_->bytes);
+    for (std::size_t i = 0; i < elements; ++i)
+      reduced_->fill(buffer->data() + i * reduced_->bytes,
+                     (id_ + 3 * twin_.rank + static_cast<int>(i % 11) + (buffer == &sent_ ? 0 : 5)) % 19);
+  }
+}
+
+/// Equal for both directions, as calls in place need it.
+int SequenceCall::unitsOf(int from, int to) const {
+  return units_[static_cast<std::size_t>(from)] * units_[static_cast<std::size_t>(to)] % 301;
+}
+
+void SequenceCall::prepareMovement(Draws& own) {
+  from_.layout = layout(own.upTo(layouts - 1));
+  to_.layout = layout(own.upTo(layouts - 1));
+  // Ranks of Open MPI 4.1 choose different algorithms, and wait for ever, where their types differ.
+  if (kind_ == allgatherv) from_.layout = to_.layout = layout(id_ % layouts);
+  const auto ofRank = [&](int r) { return units_[static_cast<std::size_t>(r)]; };
+  const bool isRoot = twin_.rank == root_;
+  for (int r = 0; r < twin_.ranks; ++r) {
+    const int gap = own.upTo(2);
+    switch (kind_) {
+      case allgather:
+        to_.add(count_, 0);
+        break;
+      case allgatherv:
+        to_.add(ofRank(r), gap);
+        break;
+      case alltoall:
+        from_.add(count_, 0);
+        to_.add(count_, 0);
+        break;
+      case alltoallv:
+        from_.add(unitsOf(twin_.rank, r), gap);
+        to_.add(unitsOf(r, twin_.rank), own.upTo(2));
+        break;
+      case gather:
+        if (isRoot) to_.add(count_, 0);
+        break;
+      case gatherv:
+        if (isRoot) to_.add(ofRank(r), gap);
+        break;
+      case scatter:
+        if (isRoot) from_.add(count_, 0);
+        break;
+      case scatterv:
+        if (isRoot) from_.add(ofRank(r), gap);
+        break;
+      default:
+        break;
+    }
+  }
+  if (kind_ == allgather || kind_ == gather) from_.add(count_, 0);
+  if (kind_ == allgatherv || kind_ == gatherv) from_.add(ofRank(twin_.rank), 0);
+  if (kind_ == scatter || kind_ == bcast) to_.add(count_, 0);
+  if (kind_ == scatterv) to_.add(ofRank(twin_.rank), 0);
+  const auto fill = [&](std::vector<std::byte>& buffer, int numbers, int salt) {
+    std::vector<int> filled(static_cast<std::size_t>(numbers) + 2 * extentWithGaps);
+    for (std::size_t i = 0; i < filled.size(); ++i) filled[i] = salt + 100000 * twin_.rank + static_cast<int>(i);
+    buffer.resize(filled.size() * sizeof(int));
+    std::memcpy(buffer.data(), filled.data(), buffer.size());
+  };
+  fill(sent_, from_.all, 1000000 * (id_ % 1000));
+  fill(received_, to_.all, -2000000000);
+}
+
+// The program's call, in the form that was drawn, or MPI's own.
+#define CALL(name, nonblocking, ...)                                             \
+  (isReference      ? PMPI_##name(__VA_ARGS__, twin_.other)                      \
+   : isNonblocking_ ? MPI_##nonblocking(__VA_ARGS__, twin_.comm, &this->request) \
+                    : MPI_##name(__VA_ARGS__, twin_.comm))
+
+int SequenceCall::reduceBy(const std::byte* send, std::byte* receive, bool isReference) {
+  const MPI_Datatype type = reduced_->type;
+  const MPI_Op op = reduced_->op;
+  switch (kind_) {
+    case allreduce:
+      return CALL(Allreduce, Iallreduce, send, receive, count_, type, op);
+    case reduce:
+      return CALL(Reduce, Ireduce, send, receive, count_, type, op, root_);
+    case scan:
+      return CALL(Scan, Iscan, send, receive, count_, type, op);
+    case exscan:
+      return CALL(Exscan, Iexscan, send, receive, count_, type, op);
+    case scatterBlock:
+      return CALL(Reduce_scatter_block, Ireduce_scatter_block, send, receive, count_, type, op);
+    default:
+      return CALL(Reduce_scatter, Ireduce_scatter, send, receive, units_.data(), type, op);
+  }
+}
+
+int SequenceCall::moveBy(const std::byte* send, std::byte* receive, bool isReference) {
+  // The reference of a call in place has its own block beside it.
+  const bool isSwapped = isReference && send == received_.data();
+  const auto self = static_cast<std::size_t>(twin_.rank);
+  const MPI_Datatype to = to_.layout.type, from = isSwapped ? to : from_.layout.type;
+  const int* const sendCounts = (isSwapped ? to_ : from_).counts.data();
+  const int* const sendPlaces = (isSwapped ? to_ : from_).places.data();
+  const int *receiveCounts = to_.counts.data(), *receivePlaces = to_.places.data();
+  int sends = from_.first();
+  if (isSwapped && kind_ != alltoall && kind_ != alltoallv) {
+    sends = receiveCounts[self];
+    send += static_cast<std::ptrdiff_t>(receivePlaces[self]) * (to_.layout.extent / to_.layout.times) *
+            static_cast<std::ptrdiff_t>(sizeof(int));
+  } else if (isSwapped) {
+    sends = to_.first();
+  }
+  switch (kind_) {
+    case bcast:
+      return CALL(Bcast, Ibcast, receive, to_.first(), to, root_);
+    case allgather:
+      return CALL(Allgather, Iallgather, send, sends, from, receive, to_.first(), to);
+    case allgatherv:
+      return CALL(Allgatherv, Iallgatherv, send, sends, from, receive, receiveCounts, receivePlaces, to);
+    case alltoall:
+      return CALL(Alltoall, Ialltoall, send, sends, from, receive, to_.first(), to);
+    case alltoallv:
+      return CALL(Alltoallv, Ialltoallv, send, sendCounts, sendPlaces, from, receive, receiveCounts, receivePlaces, to);
+    case gather:
+      return CALL(Gather, Igather, send, sends, from, receive, to_.first(), to, root_);
+    case gatherv:
+      return CALL(Gatherv, Igatherv, send, sends, from, receive, receiveCounts, receivePlaces, to, root_);
+    case scatter:
+      return CALL(Scatter, Iscatter, send, from_.first(), from, receive, to_.first(), to, root_);
+    default:
+      return CALL(Scatterv, Iscatterv, send, sendCounts, sendPlaces, from, receive, to_.first(), to, root_);
+  }
+}
+
+int SequenceCall::call(bool isReference) {
+  if (kind_ == barrier)
+    return isReference      ? PMPI_Barrier(twin_.other)
+           : isNonblocking_ ? MPI_Ibarrier(twin_.comm, &request)
+                            : MPI_Barrier(twin_.comm);
+  const bool isOfRoot = kind_ == reduce || kind_ == gather || kind_ == gatherv;
+  const bool isScatter = kind_ == scatter || kind_ == scatterv;
+  const bool isSelf = isInPlace_ && kind_ != bcast && ((!isOfRoot && !isScatter) || twin_.rank == root_);
+  const auto* const inPlace = static_cast<const std::byte*>(MPI_IN_PLACE);
+  const std::byte* send = isReference ? sent_.data() : send_.data();
+  std::byte* receive = isReference ? otherReceive_.data() : receive_.data();
+  if (isSelf && isScatter)
+    receive = static_cast<std::byte*>(MPI_IN_PLACE);
+  else if (isSelf)
+    send = isReference ? received_.data() : inPlace;
+  return isReduction() ? reduceBy(send, receive, isReference) : moveBy(send, receive, isReference);
+}
+
+void SequenceCall::make() {
+  if (!twin_.isPart()) return;
+  send_ = sent_;
+  receive_ = otherReceive_ = received_;
+  if (call(false) != MPI_SUCCESS) complain(text() + " fails");
+}
+
+void SequenceCall::compare() {
+  if (!twin_.isPart()) return;
+  if (call(true) != MPI_SUCCESS) complain(text() + " fails in MPI");
+  if (send_ != sent_) complain(text() + " writes into what it sends");
+  if (kind_ == exscan && twin_.rank == 0) return;                          // which has no result
+  if (isInPlace_ && (kind_ == scatterBlock || kind_ == scatterUnequal)) {  // what is behind the result nobody tells
+    const int own = kind_ == scatterBlock ? count_ : units_[static_cast<std::size_t>(twin_.rank)];
+    const std::size_t result = static_cast<std::size_t>(own) * reduced_->bytes, after = 8 * reduced_->bytes;
+    for (std::vector<std::byte>* one : {&receive_, &otherReceive_})
+      one->erase(one->begin() + static_cast<std::ptrdiff_t>(result), one->end() - static_cast<std::ptrdiff_t>(after));
+  }
+  if (receive_ == otherReceive_) return;
+  const auto at = std::ranges::mismatch(receive_, otherReceive_).in1 - receive_.begin();
+  complain(text() + " differs from MPI's at byte " + std::to_string(at) + " of " + std::to_string(receive_.size()));
+}
+
+std::string SequenceCall::text() const {
+  constexpr const char* names[kinds] = {"Allreduce",      "Reduce", "Scan",      "Exscan",     "Reduce_scatter_block",
+                                        "Reduce_scatter", "Bcast",  "Allgather", "Allgatherv", "Alltoall",
+                                        "Alltoallv",      "Gather", "Gatherv",   "Scatter",    "Scatterv",
+                                        "Barrier"};
+  return std::string(isNonblocking_ ? "nonblocking " : "") + names[kind_] + " " + std::to_string(id_) + ", count " +
+         std::to_string(count_) + ", root " + std::to_string(root_) + " of " + std::to_string(twin_.ranks) +
+         (isInPlace_ ? ", in place" : "");
+}
+
+}  // namespace tacc::test
