@@ -20,6 +20,7 @@ void runNonblockingInThreads(unsigned seed, bool isTacc);
 void runPersistent(unsigned seed, bool isTacc);
 /// Drawn programs beside MPI's own calls; collective over the world. `isTacc`: tacc serves all that it knows.
 void runSequences(unsigned seed, bool isTacc);
+void runSequencesInThreads(unsigned seed, bool isTacc);
 /// On two ranks.
 void pollCollective();
 /// Prints a line.

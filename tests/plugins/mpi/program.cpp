@@ -1,8 +1,8 @@
 // An MPI program that knows nothing of tacc, to run with libtacc_mpi preloaded and without:
 //   program WHAT mpi|tacc [seed]
 // WHAT: calls, communicators, corners, corners_comms, many, threads, messages, requests, nonblocking,
-// nonblocking_threads, persistent, unfinished, cancelled, polled, learned, counted, lengthened, alternated, sequences;
-// overlap, whose seed is a number of bytes.
+// nonblocking_threads, persistent, unfinished, cancelled, polled, learned, counted, lengthened, alternated, sequences,
+// sequences_threads; overlap, whose seed is a number of bytes.
 #include <algorithm>
 #include <cstring>
 #include <filesystem>
@@ -339,6 +339,8 @@ int run(std::string_view what, unsigned seed, bool isTacc) {
     runPersistent(seed, isTacc);
   else if (what == "sequences")
     runSequences(seed, isTacc);
+  else if (what == "sequences_threads")
+    runSequencesInThreads(seed, isTacc);
   else if (what == "overlap")
     measureOverlap(seed);
   else if (what == "unfinished")
@@ -367,7 +369,7 @@ int main(int argc, char** argv) {
   const std::string_view what = argc > 1 ? argv[1] : "";
   const unsigned seed = argc > 3 ? static_cast<unsigned>(std::strtoul(argv[3], nullptr, 10)) : 1;
   const bool isTacc = argc > 2 && std::string_view(argv[2]) == "tacc";
-  if (what == "threads" || what == "nonblocking_threads") {
+  if (what.ends_with("threads")) {
     int provided = MPI_THREAD_SINGLE;
     MPI_Init_thread(&argc, &argv, MPI_THREAD_MULTIPLE, &provided);
     if (provided != MPI_THREAD_MULTIPLE) {

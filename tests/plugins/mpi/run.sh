@@ -25,7 +25,7 @@ saysNot() { ! printf '%s\n' "$output" | grep -Eq -- "$1" || fail "this should no
 
 case $what in
   nonblocking*|persistent|unfinished) export TACC_MPI_NONBLOCKING=0 ;;  # also those that are too small to gain
-  sequences) export TACC_MPI_NONBLOCKING=0 TACC_MPI_CONTEST=off ;;
+  sequences*) export TACC_MPI_NONBLOCKING=0 TACC_MPI_CONTEST=off ;;
 esac
 
 case $what in

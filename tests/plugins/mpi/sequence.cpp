@@ -1,9 +1,8 @@
 // Drawn programs: all collectives in drawn order on several communicators that come and go, blocking ones behind
 // nonblocking ones that are under way, which are completed in any order. What they leave is compared with MPI's own
 // calls.
-#include <algorithm>
 #include <memory>
-#include <random>
+#include <thread>
 #include <vector>
 
 #include "cases.hpp"
@@ -104,6 +103,25 @@ void runSequences(unsigned seed, bool isTacc) {
     ended = drawTwin(draws);
   }
   for (Twin& twin : twins) freeTwin(twin);
+}
+
+void runSequencesInThreads(unsigned seed, bool isTacc) {
+  constexpr int threads = 3, batches = 15;
+  Draws draws(seed);
+  std::vector<std::vector<Twin>> twins(threads);  // a thread's own
+  for (std::vector<Twin>& of : twins)
+    for (int i = 0; i < 3; ++i) of.push_back(i == 0 ? makeTwin(0, 0, true) : drawTwin(draws));
+  const auto rank = static_cast<unsigned>(twins[0][0].rank);
+  std::vector<std::thread> running;
+  for (unsigned thread = 0; thread < threads; ++thread)
+    running.emplace_back([&, thread] {
+      Draws equal(seed + thread), own(seed + thread + 1000 * (rank + 1));
+      int id = 1000 * static_cast<int>(thread);
+      for (int batch = 0; batch < batches; ++batch) runBatch(twins[thread], equal, own, isTacc, &id);
+    });
+  for (std::thread& thread : running) thread.join();
+  for (std::vector<Twin>& of : twins)
+    for (Twin& twin : of) freeTwin(twin);
 }
 
 }  // namespace tacc::test
