@@ -41,7 +41,8 @@ const std::vector<Reduced>& reductions();
 class SequenceCall {
  public:
   /// Equal draws on all ranks of the world, also on those that are no part of it; `own` draws differ. `mayBeInPlace`:
-  /// tacc serves all calls that it knows. MPICH 4.0 itself fails in some that are in place.
+  /// tacc serves all calls that it knows. Of calls in place MPICH 4.0 itself fails in some, and Open MPI 4.1 waits for
+  /// ever in nonblocking ones.
   SequenceCall(const Twin& twin, Draws& draws, Draws& own, bool mayBeInPlace, int id);
 
   /// Makes the call of the program; `request` is what it returned where it is nonblocking.
