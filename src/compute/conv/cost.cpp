@@ -31,6 +31,10 @@ double productsPerCycle(const KernelSet& kernels) {
   return areHalves && kernels.fmaLanes == 16 ? 1 : 2;
 }
 
+int vectorsOf(const KernelSet& kernels, double blocks) {
+  return static_cast<int>(blocks * blockLength / kernels.fmaLanes);
+}
+
 std::size_t readL2CacheBytes() {
 #if defined(_SC_LEVEL2_CACHE_SIZE)
   const long bytes = sysconf(_SC_LEVEL2_CACHE_SIZE);
@@ -72,12 +76,12 @@ int linesKept(std::ptrdiff_t floats) {
 
 bool hasTwoWideUnits(const KernelSet& kernels) { return kernels.fmaLanes == 16 && productsPerCycle(kernels) == 2; }
 
-double productCycles(const KernelSet& kernels, int blocks, int used) {
-  return static_cast<double>(blocks) * blockLength / kernels.fmaLanes * used / productsPerCycle(kernels);
+double productCycles(const KernelSet& kernels, double blocks, int used) {
+  return blocks * blockLength / kernels.fmaLanes * used / productsPerCycle(kernels);
 }
 
-double stepCycles(const KernelSet& kernels, int blocks, int pixels, int used) {
-  const int vectors = blocks * blockLength / kernels.fmaLanes;
+double stepCycles(const KernelSet& kernels, double blocks, int pixels, int used) {
+  const int vectors = vectorsOf(kernels, blocks);
   const int held = heldWeights(kernels.registers, vectors, pixels);
   const double products = vectors * used;
   const double loads = held + used * (1 + vectors - held);
@@ -93,8 +97,8 @@ double stepCycles(const KernelSet& kernels, int blocks, int pixels, int used) {
          1 / (slack * slack) + loop + weightLine * blocks;
 }
 
-double gradientCycles(const KernelSet& kernels, int blocks, int rows) {
-  const int vectors = blocks * blockLength / kernels.fmaLanes;
+double gradientCycles(const KernelSet& kernels, double blocks, int rows) {
+  const int vectors = vectorsOf(kernels, blocks);
   const int sets = gradientSets(vectors * rows);
   if (sets == 1) return stepCycles(kernels, blocks, rows, rows);
   // Sums of several sets hardly wait for themselves; what is loaded and fetched for so few of them is more.
@@ -102,8 +106,8 @@ double gradientCycles(const KernelSet& kernels, int blocks, int rows) {
   return std::max({productCycles(kernels, blocks, rows), loads / 2, latencyCycles / sets}) + 0.2 * blocks;
 }
 
-double tileCycles(const KernelSet& kernels, int blocks, int pixels) {
-  const double accumulators = static_cast<double>(blocks) * blockLength / kernels.fmaLanes * pixels;
+double tileCycles(const KernelSet& kernels, double blocks, int pixels) {
+  const double accumulators = blocks * blockLength / kernels.fmaLanes * pixels;
   // Cores that are never short of anything but arithmetic hide small tiles' ends behind the next one's beginning.
   return productsPerCycle(kernels) == 1 ? 0.1 * accumulators * accumulators : 20 + 1.5 * accumulators;
 }

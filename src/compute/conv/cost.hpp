@@ -7,21 +7,21 @@
 
 namespace tacc::conv {
 
-/// With `used` of the tile's pixels: a mask leaves out the others. A core that loads two vectors, starts two
-/// multiply-adds of four cycles and issues four instructions a cycle, and gets half a cache line a cycle from its
-/// L2 cache. On cores with less arithmetic all tiles are equally good.
-double stepCycles(const KernelSet& kernels, int blocks, int pixels, int used);
+/// Of a tile of that many blocks, which may be one and a half. With `used` of its pixels: a mask leaves out the others.
+/// A core that loads two vectors, starts two multiply-adds of four cycles and issues four instructions a cycle, and
+/// gets half a cache line a cycle from its L2 cache. On cores with less arithmetic all tiles are equally good.
+double stepCycles(const KernelSet& kernels, double blocks, int pixels, int used);
 
 /// Cycles that the multiply-adds of a step take where nothing else holds them up; and those of each before the next
 /// one on the same sum begins.
-double productCycles(const KernelSet& kernels, int blocks, int used);
+double productCycles(const KernelSet& kernels, double blocks, int used);
 inline constexpr double latencyCycles = 4;
 
 /// Cycles of a gradient kernel for a pixel of a tile of that many blocks and rows.
-double gradientCycles(const KernelSet& kernels, int blocks, int rows);
+double gradientCycles(const KernelSet& kernels, double blocks, int rows);
 
 /// Cycles of one tile beside its steps: starting, reading and writing the accumulators.
-double tileCycles(const KernelSet& kernels, int blocks, int pixels);
+double tileCycles(const KernelSet& kernels, double blocks, int pixels);
 
 /// Beside the products: what a call of a kernel costs, and one of the lines that it goes through.
 inline constexpr double callCycles = 40, lineCycles = 6;

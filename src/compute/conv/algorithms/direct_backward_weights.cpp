@@ -21,14 +21,16 @@ namespace {
 class DirectBackwardWeights final : public ConvPlan {
  public:
   DirectBackwardWeights(const Description& d, const KernelSet& kernels, const WeightTiles& tiles)
-      : ConvPlan(
-            fmt::format("{} {}x{}", kernels.vectors, tiles.rowParts.front().size(), tiles.blockParts.front().size())),
+      : ConvPlan(fmt::format("{} {}x{}", kernels.vectors, mostRows(tiles), blocksOf(tiles))),
         description_(d),
         kernels_(kernels),
         layers_(layers::kernelTable(kernels.vectors)),
         tiles_(tiles),
         in_(blockSteps(d.inputLayout, d.shape.inChannels, d.shape.height, d.shape.width)),
         out_(blockSteps(d.outputLayout, d.shape.outChannels, d.shape.outHeight, d.shape.outWidth)) {
+    for (const WeightTiles::Part& blocks : tiles_.blockParts) outParts_.push_back({2 * blocks.from, 2 * blocks.to});
+    int half = tiles_.blockParts.empty() ? 0 : 2 * tiles_.blockParts.back().to;
+    for (int i = 0; i < tiles_.halfTiles; ++i, half += 3) outParts_.push_back({half, half + 3});
     choosePixels();
     chooseTasks();
   }
@@ -52,8 +54,8 @@ class DirectBackwardWeights final : public ConvPlan {
     }
     const bool isOneLine =
         s.kernelHeight * s.kernelWidth == 1 && s.outWidth * s.strideWidth == s.strideHeight * s.width;
-    const double tiles =
-        static_cast<double>(tiles_.blockParts.size()) * static_cast<double>(tiles_.rowParts.size()) * inBlocks();
+    double tiles = 0;
+    for (const OutPart& part : outParts_) tiles += static_cast<double>(rowPartsOf(part, false).size()) * inBlocks();
     const double parts = double(ceilDivide(s.batch, imagesAtOnce_)) * ceilDivide(s.outHeight, linesAtOnce_);
     const double calls = parts * s.kernelHeight * s.kernelWidth;
     const double beside = tiles * (calls * callCycles + (isOneLine ? 0 : s.batch * lines * s.kernelWidth * lineCycles));
@@ -61,7 +63,7 @@ class DirectBackwardWeights final : public ConvPlan {
     constexpr double cyclesOfLine = 4.5;
     constexpr std::ptrdiff_t pixelsOfCache = 256;
     const bool isNear = std::ptrdiff_t{s.outHeight} * s.outWidth <= pixelsOfCache;
-    const double ofLines = isNear ? 0 : tiles * static_cast<double>(tiles_.blockParts.front().size()) * cyclesOfLine;
+    const double ofLines = isNear ? 0 : tiles * blocksOf(tiles_) * cyclesOfLine;
     const double ofPixel = std::max(tiles_.cyclesOfPixel, ofLines) + tiles * lostCycles();
     return (s.groups * (s.batch * lines * columns * ofPixel + beside) + deliveryCycles()) / assumedHertz;
   }
@@ -100,7 +102,7 @@ class DirectBackwardWeights final : public ConvPlan {
     constexpr double ofLine = 4;
     constexpr std::ptrdiff_t pixelsOfCache = 1024;
     const std::ptrdiff_t pixels = std::ptrdiff_t{shape().outHeight} * shape().outWidth;
-    if (tiles_.rowParts.size() == 1 || pixels > pixelsOfCache) return 0;
+    if (rowPartsOf(outParts_.front(), false).size() == 1 || pixels > pixelsOfCache) return 0;
     const auto lost = [&](std::ptrdiff_t floats) { return pixels > linesKept(floats) ? ofLine : 0; };
     return lost(in_.pixel * shape().strideWidth) + lost(out_.pixel);
   }
@@ -111,8 +113,10 @@ class DirectBackwardWeights final : public ConvPlan {
            imagesAtOnce_ >= shape().batch && linesAtOnce_ >= shape().outHeight;
   }
   std::size_t partFloats() const {
-    return static_cast<std::size_t>(tiles_.blockParts.front().size()) * blockedFloats() /
-           static_cast<std::size_t>(outBlocks());
+    // The two tiles that share a block are three.
+    const int most = tiles_.halfTiles > 1 ? 3 : outParts_.front().endBlock();
+    return static_cast<std::size_t>(std::max(most, outParts_.back().endBlock() - outParts_.back().firstBlock())) *
+           blockedFloats() / static_cast<std::size_t>(outBlocks());
   }
   void deliverPart(const float* blocked, WeightTiles::Part blocks, float* kcrs) const {
     Shape some = shape();
@@ -123,6 +127,26 @@ class DirectBackwardWeights final : public ConvPlan {
   }
   int outBlocks() const { return ceilDivide(shape().outPerGroup(), blockLength); }
   int inBlocks() const { return ceilDivide(shape().inPerGroup(), blockLength); }
+
+  /// Output channels that a tile has together, in halves of blocks.
+  struct OutPart {
+    int from, to;
+    int firstBlock() const { return from / 2; }
+    int endBlock() const { return (to + 1) / 2; }
+    bool beginsWithin() const { return from % 2 != 0; }
+    bool hasHalf() const { return (to - from) % 2 != 0; }
+  };
+  /// The rows of its tiles, in full blocks of input channels or the last one.
+  const std::vector<WeightTiles::Part>& rowPartsOf(const OutPart& part, bool isLast) const {
+    if (part.hasHalf()) return isLast ? tiles_.lastHalfRowParts : tiles_.halfRowParts;
+    return isLast ? tiles_.lastRowParts : tiles_.rowParts;
+  }
+  static int mostRows(const WeightTiles& tiles) {
+    return (tiles.halfTiles > 0 ? tiles.halfRowParts : tiles.rowParts).front().size();
+  }
+  static double blocksOf(const WeightTiles& tiles) {
+    return tiles.halfTiles > 0 ? 1.5 : tiles.blockParts.front().size();
+  }
 
   /// How many lines, or whole images, are worked on at once: such that they stay in the L2 cache while they are
   /// used for all taps and blocks, but not so few that reading and writing the result over again costs more.
@@ -136,7 +160,7 @@ class DirectBackwardWeights final : public ConvPlan {
     const double inputBytes = double(inBlocks()) * blockLength * s.batch * usedPixels * 4;
     const double gradientBytes = double(outBlocks()) * blockLength * pixels * 4;
     const double resultBytes = double(blockedFloats()) / s.groups * 4;
-    const auto blocks = static_cast<double>(tiles_.blockParts.front().size());
+    const double blocks = blocksOf(tiles_);
     double best = 0;
     double bestParts = 1;
     for (double parts = 1; parts <= pixels / 48; parts *= 2) {
@@ -146,7 +170,7 @@ class DirectBackwardWeights final : public ConvPlan {
       // Those blocks of the gradient that all blocks of the input are multiplied with.
       const bool gradientStays = blocks * gradientBytes / outBlocks() / parts <= cacheBytes / 4;
       double traffic = allFit ? inputBytes + gradientBytes
-                              : passes * (inputBytes * static_cast<double>(tiles_.blockParts.size()) +
+                              : passes * (inputBytes * static_cast<double>(outParts_.size()) +
                                           gradientBytes * (gradientStays ? 1 : inBlocks()));
       traffic += 2 * resultBytes * (parts - 1);
       // Of one part the result is brought to KCRS from the caches.
@@ -165,9 +189,17 @@ class DirectBackwardWeights final : public ConvPlan {
   void chooseTasks() {
     const auto wanted = static_cast<std::size_t>(description_.maxWorkers > 1 ? 4 * description_.maxWorkers : 1);
     const auto groups = static_cast<std::size_t>(shape().groups);
-    outTasks_ = std::clamp<std::size_t>((wanted + groups - 1) / groups, 1, tiles_.blockParts.size());
+    outTasks_ = std::clamp<std::size_t>((wanted + groups - 1) / groups, 1, outParts_.size());
     const std::size_t sofar = groups * outTasks_;
     inTasks_ = std::clamp<std::size_t>((wanted + sofar - 1) / sofar, 1, static_cast<std::size_t>(inBlocks()));
+  }
+  /// Those of a task: tiles that share a block stay together.
+  TaskPart outPartsOf(std::size_t task) const {
+    TaskPart parts = partOf(outParts_.size(), outTasks_, task);
+    for (std::size_t* end : {&parts.from, &parts.to}) {
+      if (*end < outParts_.size() && outParts_[*end].beginsWithin()) ++*end;
+    }
+    return parts;
   }
   std::size_t tasks() const { return static_cast<std::size_t>(shape().groups) * outTasks_ * inTasks_; }
 
@@ -175,7 +207,7 @@ class DirectBackwardWeights final : public ConvPlan {
     const Shape& s = shape();
     const TaskPart ins = partOf(static_cast<std::size_t>(inBlocks()), inTasks_, index % inTasks_);
     index /= inTasks_;
-    const TaskPart outs = partOf(tiles_.blockParts.size(), outTasks_, index % outTasks_);
+    const std::size_t outTask = index % outTasks_;
     const auto group = static_cast<std::ptrdiff_t>(index / outTasks_);
     const float* const input = buffers.input + group * inBlocks() * in_.block;
     const float* const gradient = buffers.outputGradient + group * outBlocks() * out_.block;
@@ -198,34 +230,48 @@ class DirectBackwardWeights final : public ConvPlan {
     if (isOfOnePixel() && !call.isNonTemporal) {
       const auto first = static_cast<std::ptrdiff_t>(ins.from) * blockLength;
       const std::ptrdiff_t rows = std::min<std::ptrdiff_t>(ins.to * blockLength, s.inPerGroup()) - first;
-      for (int block = tiles_.blockParts[outs.from].from; block < tiles_.blockParts[outs.to - 1].to; ++block) {
+      const TaskPart blocks = partOf(static_cast<std::size_t>(outBlocks()), outTasks_, outTask);
+      for (auto block = static_cast<std::ptrdiff_t>(blocks.from); block < static_cast<std::ptrdiff_t>(blocks.to);
+           ++block) {
         float* const to = result + (group * outBlocks() + block) * call.outputBlock + first * blockLength;
         layers_.outerProduct(input + first, rows, gradient + block * out_.block, to, accumulates);
       }
       return;
     }
+    const TaskPart outs = outPartsOf(outTask);
+    if (outs.isEmpty()) return;
+    const int firstBlock = outParts_[outs.from].firstBlock(), endBlock = outParts_[outs.to - 1].endBlock();
     // Where most taps are outside of a small image, their zeros are written in one go.
     const bool isCleared = mostTapsAreOutside() && !accumulates && inTasks_ == 1;
     if (isCleared && !deliversByPart()) {
-      const std::ptrdiff_t first = group * outBlocks() + tiles_.blockParts[outs.from].from;
-      const std::ptrdiff_t end = group * outBlocks() + tiles_.blockParts[outs.to - 1].to;
-      std::fill(result + first * call.outputBlock, result + end * call.outputBlock, 0.0F);
+      const std::ptrdiff_t blocksBefore = group * outBlocks();
+      std::fill(result + (blocksBefore + firstBlock) * call.outputBlock,
+                result + (blocksBefore + endBlock) * call.outputBlock, 0.0F);
     }
+    // Tiles that share a block write halves of its lines of the cache, which are to be in the L1 cache for the second.
+    constexpr int blocksOfShared = 4;
     for (int image = 0; image < s.batch; image += imagesAtOnce_) {
       call.images = std::min(imagesAtOnce_, s.batch - image);
       for (int line = 0; line < s.outHeight; line += linesAtOnce_) {
         const int endLine = std::min(s.outHeight, line + linesAtOnce_);
         call.accumulate = accumulates || image > 0 || line > 0;
-        for (std::size_t out = outs.from; out < outs.to; ++out) {
-          const WeightTiles::Part& blocks = tiles_.blockParts[out];
+        for (std::size_t first = outs.from, end; first < outs.to; first = end) {
+          end = first + (first + 1 < outs.to && outParts_[first + 1].beginsWithin() ? 2 : 1);
+          const WeightTiles::Part blocks = {outParts_[first].firstBlock(), outParts_[end - 1].endBlock()};
           float* const ofPart =
               result + (deliversByPart() ? 0 : (group * outBlocks() + blocks.from) * call.outputBlock);
           if (isCleared && deliversByPart()) std::fill_n(ofPart, blocks.size() * call.outputBlock, 0.0F);
           for (std::size_t in = ins.from; in < ins.to; in += static_cast<std::size_t>(call.inputBlocks)) {
-            call.inputBlocks = inputBlocksAtOnce(static_cast<int>(in), static_cast<int>(ins.to));
-            runPair(call, {line, endLine}, blocks, static_cast<int>(in), isCleared,
-                    input + image * in_.image + static_cast<std::ptrdiff_t>(in) * in_.block,
-                    gradient + image * out_.image + blocks.from * out_.block, ofPart);
+            const int most = end - first > 1 ? blocksOfShared : inBlocks();
+            call.inputBlocks =
+                std::min(most, inputBlocksAtOnce(outParts_[first], static_cast<int>(in), static_cast<int>(ins.to)));
+            for (std::size_t out = first; out < end; ++out) {
+              const OutPart& part = outParts_[out];
+              runPair(call, {line, endLine}, part, static_cast<int>(in), isCleared,
+                      input + image * in_.image + static_cast<std::ptrdiff_t>(in) * in_.block,
+                      gradient + image * out_.image + part.firstBlock() * out_.block,
+                      ofPart + (part.firstBlock() - blocks.from) * call.outputBlock);
+            }
           }
           if (deliversByPart()) deliverPart(ofPart, blocks, buffers.result);
         }
@@ -252,21 +298,23 @@ class DirectBackwardWeights final : public ConvPlan {
     return 2 * lines * columns < s.kernelHeight * s.kernelWidth;
   }
   /// With one tap, the gradients of whole blocks follow each other, and so may their tiles.
-  int inputBlocksAtOnce(int from, int to) const {
+  int inputBlocksAtOnce(const OutPart& part, int from, int to) const {
     const int wholeBlocks = shape().inPerGroup() / blockLength;
-    const bool follow = shape().kernelHeight * shape().kernelWidth == 1 && partsAreEqual(tiles_.rowParts);
+    const bool follow = shape().kernelHeight * shape().kernelWidth == 1 && areEqual(rowPartsOf(part, false));
     return follow && from < wholeBlocks ? std::min(to, wholeBlocks) - from : 1;
-  }
-  static bool partsAreEqual(const std::vector<WeightTiles::Part>& parts) {
-    return parts.front().size() == parts.back().size();
   }
 
   /// All taps of one block of input channels, or of as many as the call says, and one part of the output channels, for
   /// some lines. `isCleared`: the result is zero where no tap is inside.
-  void runPair(GradientCall call, Lines lines, WeightTiles::Part blocks, int inBlock, bool isCleared,
-               const float* input, const float* gradient, float* result) const {
+  void runPair(GradientCall call, Lines lines, const OutPart& outs, int inBlock, bool isCleared, const float* input,
+               const float* gradient, float* result) const {
     const Shape& s = shape();
     const int rows = std::min(blockLength, s.inPerGroup() - inBlock * blockLength);
+    call.beginsWithin = outs.beginsWithin();
+    call.endsWithin = outs.to % 2 != 0 && outs.endBlock() == outBlocks();
+    const GradientKernel* const kernels =
+        outs.hasHalf() ? kernels_.gradientHalf : kernels_.gradient[outs.endBlock() - outs.firstBlock()];
+    const int half = outs.beginsWithin() ? blockLength / 2 : 0;
     float* tapResult = result + std::ptrdiff_t{inBlock} * blockLength * s.kernelHeight * s.kernelWidth * blockLength;
     for (int r = 0; r < s.kernelHeight; ++r) {
       const int dy = r * s.dilationHeight - s.padHeight;
@@ -277,7 +325,8 @@ class DirectBackwardWeights final : public ConvPlan {
         const int left = firstInside(dx, s.strideWidth);
         const int right = std::min(s.outWidth, endInside(dx, s.strideWidth, s.width));
         if (from >= to || left >= right) {
-          for (int b = 0; b < blocks.size() && !call.accumulate && !isCleared; ++b) {
+          // Whole blocks: another tile of one finds nothing inside either.
+          for (int b = 0; b < outs.endBlock() - outs.firstBlock() && !call.accumulate && !isCleared; ++b) {
             std::fill_n(tapResult + b * call.outputBlock, call.inputBlocks * rows * blockLength, 0.0F);
           }
           continue;
@@ -286,18 +335,18 @@ class DirectBackwardWeights final : public ConvPlan {
         call.pixels = right - left;
         const float* const tapInput =
             input + from * call.inputLine + dy * (s.width * in_.pixel) + left * call.inputPixel + dx * in_.pixel;
-        call.gradient = gradient + from * call.gradientLine + left * out_.pixel;
+        call.gradient = gradient + from * call.gradientLine + left * out_.pixel + half;
         if (call.pixels * call.inputPixel == call.inputLine && call.pixels == s.outWidth) {
           call.pixels *= call.lines;  // the lines follow each other without a gap
           call.lines = 1;
         }
-        const std::vector<WeightTiles::Part>& parts = rows == blockLength ? tiles_.rowParts : tiles_.lastRowParts;
-        call.parts = partsAreEqual(parts) ? static_cast<int>(parts.size()) : 1;
+        const std::vector<WeightTiles::Part>& parts = rowPartsOf(outs, rows < blockLength);
+        call.parts = areEqual(parts) ? static_cast<int>(parts.size()) : 1;
         for (std::size_t p = 0; p < parts.size(); p += static_cast<std::size_t>(call.parts)) {
           const WeightTiles::Part& part = parts[p];
           call.input = tapInput + part.from;  // in place: a copy could not begin before these stores have ended
-          call.output = tapResult + part.from * blockLength;
-          kernels_.gradient[blocks.size()][part.size()](call);
+          call.output = tapResult + part.from * blockLength + half;
+          kernels[part.size()](call);
         }
       }
     }
@@ -307,6 +356,7 @@ class DirectBackwardWeights final : public ConvPlan {
   const KernelSet& kernels_;
   const layers::LayerKernels& layers_;
   WeightTiles tiles_;
+  std::vector<OutPart> outParts_;
   BlockSteps in_, out_;
   int imagesAtOnce_ = 1, linesAtOnce_ = 1;
   std::size_t outTasks_ = 1, inTasks_ = 1;
@@ -321,9 +371,9 @@ bool servesDirectBackwardWeights(const Description& d) {
 
 std::unique_ptr<ConvPlan> makeDirectBackwardWeights(const Description& d, const KernelSet& kernels) {
   const int ins = d.shape.inPerGroup();
-  const int outBlocks = ceilDivide(d.shape.outPerGroup(), blockLength);
   const double pixels = std::min(400.0, double(d.shape.batch) * d.shape.outHeight * d.shape.outWidth);
-  return std::make_unique<DirectBackwardWeights>(d, kernels, chooseWeightTiles(kernels, outBlocks, ins, pixels));
+  return std::make_unique<DirectBackwardWeights>(d, kernels,
+                                                 chooseHalfTiles(kernels, d.shape.outPerGroup(), ins, pixels));
 }
 
 }  // namespace tacc::conv

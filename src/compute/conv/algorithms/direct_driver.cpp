@@ -68,11 +68,19 @@ DirectDriver::DirectDriver(DirectShape shape, const KernelSet& kernels) : shape_
     rowsBefore_.push_back(rowsBefore_.back() + count * static_cast<std::ptrdiff_t>(shape_.taps.size()));
   }
   rows_ = static_cast<std::size_t>(rowsBefore_.back());
-  const Blocking blocking = chooseBlocking();
-  cycles_ = blocking.cycles;
-  makeGroups(blocking.blocks);
-  makeTiles(blocking.tilesOfLine);
-  findFollowing();
+  Blocking whole = chooseBlocking(shape_.outBlocks);
+  const std::optional<Blocking> half = chooseHalf(whole);
+  cycles_ = whole.cycles + (half ? half->cycles : 0);
+  const int wholeBlocks = shape_.outBlocks - (half ? half->blocks : 0);
+  if (wholeBlocks > 0) {
+    makeGroups(wholeBlocks, whole.blocks);
+    tiles_ = makeTiles(whole.tilesOfLine);
+  }
+  if (half) {
+    groups_.push_back(
+        {wholeBlocks, half->blocks, static_cast<std::ptrdiff_t>(wholeBlocks * rows_ * blockLength), true});
+    (wholeBlocks > 0 ? halfTiles_ : tiles_) = makeTiles(half->tilesOfLine);
+  }
   if (shape_.isScattered) makeValues();
   chooseChunks();
 }
@@ -95,11 +103,11 @@ double DirectDriver::insideLines() const {
   return inside / (static_cast<double>(shape_.taps.size()) * shape_.outHeight);
 }
 
-double DirectDriver::cyclesOfLine(int blocks, int tiles, double inside) const {
+double DirectDriver::cyclesOfLine(double blocks, int tiles, double inside) const {
   if (shape_.taps.empty()) return 1.5 * blocks * shape_.outWidth;  // zeros
   // Weights that come late hold up a kernel that has no registers for them.
   const bool areFar = !staysInL2(packedFloats() * sizeof(float));
-  const int vectors = blocks * blockLength / kernels_.fmaLanes;
+  const int vectors = static_cast<int>(blocks * blockLength / kernels_.fmaLanes);
   // Permuted, taps side by side share what is permuted.
   const bool isShared = shape_.strideWidth <= 2 && shape_.taps.size() > 1 && shape_.taps[0].dy == shape_.taps[1].dy &&
                         std::abs(shape_.taps[0].dx - shape_.taps[1].dx) == 1;
@@ -163,15 +171,15 @@ double DirectDriver::cyclesOfLine(int blocks, int tiles, double inside) const {
   return cycles;
 }
 
-DirectDriver::Blocking DirectDriver::chooseBlocking() const {
+DirectDriver::Blocking DirectDriver::chooseBlocking(int outBlocks) const {
   Blocking best{};
   const double inside = insideLines();
-  for (int blocks = 1; blocks <= std::min(maxBlocks, shape_.outBlocks); ++blocks) {
+  for (int blocks = 1; blocks <= std::min(maxBlocks, outBlocks); ++blocks) {
     const int limit = shape_.isPermuted ? kernels_.permutedPixelLimit : kernels_.pixelLimit[blocks];
     if (limit == 0) continue;
-    const int groups = ceilDivide(shape_.outBlocks, blocks);
-    const int smaller = shape_.outBlocks / groups;
-    const int larger = shape_.outBlocks % groups;  // groups of one block more
+    const int groups = ceilDivide(outBlocks, blocks);
+    const int smaller = outBlocks / groups;
+    const int larger = outBlocks % groups;  // groups of one block more
     // The largest tiles may be slower, where they read weights over and over.
     for (int size = limit; size >= std::max(1, limit - 2); --size) {
       const int tiles = ceilDivide(shape_.outWidth, size);
@@ -184,17 +192,34 @@ DirectDriver::Blocking DirectDriver::chooseBlocking() const {
   return best;
 }
 
+std::optional<DirectDriver::Blocking> DirectDriver::chooseHalf(Blocking& whole) const {
+  const bool canHalve = kernels_.halfLimit > 0 && !shape_.isScattered && !shape_.isPermuted && !shape_.taps.empty();
+  if (!canHalve || shape_.outBlocks < 2 || shape_.lastOuts > blockLength / 2) return std::nullopt;
+  constexpr double blocks = 1.5;
+  Blocking half{};
+  const double inside = insideLines();
+  for (int size = kernels_.halfLimit; size > kernels_.halfLimit / 2; --size) {
+    const int tiles = ceilDivide(shape_.outWidth, size);
+    const double cycles = shape_.outHeight * cyclesOfLine(blocks, tiles, inside);
+    if (half.blocks == 0 || cycles < half.cycles) half = {2, tiles, cycles};
+  }
+  const Blocking before = shape_.outBlocks > half.blocks ? chooseBlocking(shape_.outBlocks - half.blocks) : Blocking{};
+  if (before.cycles + half.cycles >= whole.cycles) return std::nullopt;
+  whole = before;
+  return half;
+}
+
 bool DirectDriver::reachesFurthest(const Tap& tap) const {
   return std::none_of(shape_.taps.begin(), shape_.taps.end(),
                       [&](const Tap& other) { return other.dy == tap.dy && other.dx == tap.dx + shape_.strideWidth; });
 }
 
-void DirectDriver::makeGroups(int blocks) {
-  const int count = ceilDivide(shape_.outBlocks, blocks);
+void DirectDriver::makeGroups(int outBlocks, int blocks) {
+  const int count = ceilDivide(outBlocks, blocks);
   int first = 0;
   for (int g = 0; g < count; ++g) {
-    const int here = partSize(shape_.outBlocks, count, g);
-    groups_.push_back({first, here, static_cast<std::ptrdiff_t>(first * rows_ * blockLength)});
+    const int here = partSize(outBlocks, count, g);
+    groups_.push_back({first, here, static_cast<std::ptrdiff_t>(first * rows_ * blockLength), false});
     first += here;
   }
 }
@@ -213,10 +238,11 @@ std::size_t DirectDriver::inputBytes() const {
 std::string DirectDriver::tileName() const {
   int pixels = 0;
   for (const Tile& tile : tiles_) pixels = std::max(pixels, tile.pixels);
-  return fmt::format("{}x{}", pixels, groups_.front().blocks);
+  return fmt::format("{}x{}", pixels, groups_.front().blocks - (groups_.front().endsWithin ? 0.5 : 0.0));
 }
 
-void DirectDriver::makeTiles(int tilesOfLine) {
+std::vector<DirectDriver::Tile> DirectDriver::makeTiles(int tilesOfLine) {
+  std::vector<Tile> tiles;
   std::map<std::vector<int>, int> known;  // what a tile leaves out -> its list
   const int tapCount = static_cast<int>(shape_.taps.size());
   // Appends the tile of `pixels` pixels at (y, x), or two halves of it if it has a mask that no kernel has.
@@ -260,8 +286,8 @@ void DirectDriver::makeTiles(int tilesOfLine) {
       }
       findNext(lists_.back(), pixels);
     }
-    tiles_.push_back({y * shape_.strideHeight * shape_.inLine + x * shape_.strideWidth * shape_.inPixel,
-                      y * shape_.outLine + x * shape_.outPixel, pixels, entry->second, 0});
+    tiles.push_back({y * shape_.strideHeight * shape_.inLine + x * shape_.strideWidth * shape_.inPixel,
+                     y * shape_.outLine + x * shape_.outPixel, pixels, entry->second, 0});
   };
   for (int y = 0; y < shape_.outHeight; ++y) {
     for (int t = 0, x = 0; t < tilesOfLine; ++t) {
@@ -270,6 +296,8 @@ void DirectDriver::makeTiles(int tilesOfLine) {
       x += pixels;
     }
   }
+  findFollowing(tiles);
+  return tiles;
 }
 
 void DirectDriver::findNext(const List& list, int pixels) {
@@ -287,10 +315,10 @@ void DirectDriver::findNext(const List& list, int pixels) {
   }
 }
 
-void DirectDriver::findFollowing() {
-  for (std::size_t t = tiles_.size(); t-- > 1;) {
-    Tile& tile = tiles_[t - 1];
-    const Tile& next = tiles_[t];
+void DirectDriver::findFollowing(std::vector<Tile>& tiles) const {
+  for (std::size_t t = tiles.size(); t-- > 1;) {
+    Tile& tile = tiles[t - 1];
+    const Tile& next = tiles[t];
     const bool isLike = next.list == tile.list && next.pixels == tile.pixels &&
                         next.input == tile.input + inputOf(tile.pixels) &&
                         next.output == tile.output + outputOf(tile.pixels);
@@ -307,8 +335,8 @@ void DirectDriver::makeValues() {
 
 void DirectDriver::chooseChunks() {
   const std::size_t inBlocks = shape_.inCounts.size();
-  const std::size_t weightBytes =
-      rows_ * static_cast<std::size_t>(groups_.front().blocks) * blockLength * sizeof(float);
+  const int mostBlocks = std::max(groups_.front().blocks, groups_.back().blocks);
+  const std::size_t weightBytes = rows_ * static_cast<std::size_t>(mostBlocks) * blockLength * sizeof(float);
   const std::size_t chunks =
       shape_.isScattered
           ? 1
@@ -349,6 +377,7 @@ void DirectDriver::run(const DirectRun& what) const {
                         : pixelStride == kernels_.blockPixel     ? kernels_.tile
                         : pixelStride == 2 * kernels_.blockPixel ? kernels_.everySecond
                                                                  : kernels_.strided;
+  const TileKernel* const halfKernels = pixelStride == kernels_.blockPixel ? kernels_.tileHalf : kernels_.stridedHalf;
   TileCall call{};
   bool isNonTemporal = false;
   const std::size_t valuesOfTap = values_.size() / shape_.taps.size();
@@ -363,10 +392,15 @@ void DirectDriver::run(const DirectRun& what) const {
   call.offsets = what.offsets;
   for (std::size_t g = what.firstGroup; g < what.endGroup; ++g) {
     const OutGroup& group = groups_[g];
-    const TileKernel* const ofPixels = !shape_.isPermuted               ? kernels[group.blocks]
+    const TileKernel* const ofPixels = group.endsWithin                 ? halfKernels
+                                       : !shape_.isPermuted             ? kernels[group.blocks]
                                        : pixelStride == blockLength     ? kernels_.permuted
                                        : pixelStride == 2 * blockLength ? kernels_.permutedEverySecond
                                                                         : kernels_.permutedStrided;
+    const bool hasOwnTiles = group.endsWithin && !halfTiles_.empty();
+    const std::vector<Tile>& tiles = hasOwnTiles ? halfTiles_ : tiles_;
+    const auto tileOf = [&](std::size_t t) { return hasOwnTiles ? t * halfTiles_.size() / tiles_.size() : t; };
+    const std::size_t firstTile = tileOf(what.firstTile), endTile = tileOf(what.endTile);
     const std::ptrdiff_t plane = group.firstBlock * shape_.outPlane;
     call.weights = what.packed + group.packed + static_cast<std::ptrdiff_t>(firstValue) * group.blocks * blockLength;
     const bool fetches = what.fetchesInput && (shape_.goesByLine || g == what.firstGroup);
@@ -388,9 +422,9 @@ void DirectDriver::run(const DirectRun& what) const {
         float* const output = what.output + image * what.outImage + plane;
         const float* const addend =
             from > 0 ? output : (what.addend != nullptr ? what.addend + image * what.outImage + plane : nullptr);
-        for (std::size_t t = what.firstTile; t < what.endTile; t += static_cast<std::size_t>(call.tiles)) {
-          const Tile& tile = tiles_[t];
-          call.tiles = std::min(tile.following + 1, static_cast<int>(what.endTile - t));
+        for (std::size_t t = firstTile; t < endTile; t += static_cast<std::size_t>(call.tiles)) {
+          const Tile& tile = tiles[t];
+          call.tiles = std::min(tile.following + 1, static_cast<int>(endTile - t));
           call.inputTile = inputOf(tile.pixels);
           call.fetchDistance = !fetches ? 0 : shape_.goesByLine ? shape_.strideHeight * shape_.inLine : call.inputTile;
           call.outputTile = outputOf(tile.pixels);

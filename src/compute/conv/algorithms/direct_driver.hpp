@@ -7,6 +7,7 @@
 #pragma once
 
 #include <cstddef>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -24,6 +25,7 @@ struct DirectShape {
   int inHeight, inWidth;
   std::ptrdiff_t inPixel, inLine, inPlane;  // from pixel to pixel, line to line, block to block
   int outBlocks;
+  int lastOuts = blockLength;  // channels of the last of these
   int outHeight, outWidth;
   std::ptrdiff_t outPixel, outLine, outPlane;
   int strideHeight, strideWidth;
@@ -46,6 +48,7 @@ struct OutGroup {
   int firstBlock;
   int blocks;
   std::ptrdiff_t packed;  // where their weights begin, in floats
+  bool endsWithin;        // half of the last one has no channels, and is not computed
 };
 
 /// Weights of a group of outputs that are read for all tiles before the next ones are.
@@ -88,7 +91,9 @@ class DirectDriver {
  public:
   DirectDriver(DirectShape shape, const KernelSet& kernels);
 
-  /// Tiles of one image, line by line, and how many of them keep the input of one pass in the L2 cache.
+  /// Tiles of one image, line by line, and how many of them keep the input of one pass in the L2 cache. A group that
+  /// ends within a block may have smaller ones of its own: where a part of the tiles is asked for it computes an equal
+  /// part of them.
   std::size_t tiles() const { return tiles_.size(); }
   std::size_t tilesAtOnce() const { return tilesAtOnce_; }
   /// Tiles of one line of the output. All lines have as many when no tap leaves the image.
@@ -156,28 +161,34 @@ class DirectDriver {
     double cycles;    // for one image by the model
   };
 
-  Blocking chooseBlocking() const;
+  /// For so many blocks of output.
+  Blocking chooseBlocking(int outBlocks) const;
+  /// For the last block and a half of output, where it can be computed without the other half and it is faster to.
+  /// `whole` becomes the blocking of the blocks before, whose `blocks` are 0 if there are none. Without a value nothing
+  /// changes.
+  std::optional<Blocking> chooseHalf(Blocking& whole) const;
   /// Pixels that a mask of the kernels can leave out at either end of a tile.
   int mostOut() const;
   /// The pairs of a line of the output and a tap whose line is inside the image.
   double insideLines() const;
   /// Cycles for a line of the output, by blocks and tiles. `inside`: the part of the taps' lines that is inside the
   /// image.
-  double cyclesOfLine(int blocks, int tiles, double inside) const;
+  double cyclesOfLine(double blocks, int tiles, double inside) const;
   /// No other tap of its line reads what this one does, for pixels further to the left.
   bool reachesFurthest(const Tap& tap) const;
-  void makeGroups(int blocks);
-  void makeTiles(int tilesOfLine);
+  /// Of the first blocks of output.
+  void makeGroups(int outBlocks, int blocks);
+  std::vector<Tile> makeTiles(int tilesOfLine);
   /// For the runs of the newest list: which of each line of the image fetches what comes behind the line.
   void findNext(const List& list, int pixels);
   void makeValues();
-  /// For all tiles.
-  void findFollowing();
+  void findFollowing(std::vector<Tile>& tiles) const;
   void chooseChunks();
 
   DirectShape shape_;
   const KernelSet& kernels_;
   std::vector<Tile> tiles_;
+  std::vector<Tile> halfTiles_;  // of the group that ends within a block, if they are others
   std::vector<List> lists_;
   std::vector<TapRun> runs_;
   std::vector<std::ptrdiff_t> values_;  // if scattered, in place of the runs

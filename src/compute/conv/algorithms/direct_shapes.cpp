@@ -63,6 +63,7 @@ DirectShape forwardShape(const Shape& s, taccLayout_t inLayout, taccLayout_t out
   const BlockSteps out = stepsOfPairs(blockSteps(outLayout, s.outChannels, s.outHeight, s.outWidth), pairs.areWritten);
   DirectShape c = readingFrom(s.inPerGroup(), s.height, s.width, in, isProduct, pairs.areRead);
   c.outBlocks = ceilDivide(s.outPerGroup(), blockLength);
+  c.lastOuts = s.outPerGroup() - (c.outBlocks - 1) * blockLength;
   c.outHeight = isProduct ? 1 : s.outHeight;
   c.outWidth = isProduct ? s.outHeight * s.outWidth : s.outWidth;
   c.outPixel = out.pixel;
@@ -86,6 +87,7 @@ std::vector<BackwardPhase> backwardPhases(const Shape& s, taccLayout_t inLayout,
   const BlockSteps out = stepsOfPairs(blockSteps(outLayout, s.outChannels, s.outHeight, s.outWidth), pairs.areRead);
   DirectShape c = readingFrom(s.outPerGroup(), s.outHeight, s.outWidth, out, isProduct, pairs.areRead);
   c.outBlocks = ceilDivide(s.inPerGroup(), blockLength);
+  c.lastOuts = s.inPerGroup() - (c.outBlocks - 1) * blockLength;
   c.outPixel = s.strideWidth * in.pixel;
   c.outLine = std::ptrdiff_t{s.strideHeight} * s.width * in.pixel;
   c.outPlane = in.block;

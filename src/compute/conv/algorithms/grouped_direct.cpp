@@ -53,6 +53,7 @@ std::vector<Part> partsOf(const Description& d, const GroupSteps& steps, const K
     DirectShape shape = std::move(phase.driver);
     shape.inCounts = steps.counts;
     shape.outBlocks = steps.blocks;
+    shape.lastOuts = blockLength;
     shape.isPermuted = steps.isPermuted;
     shape.firstValue = steps.firstValue;
     const std::size_t taps = phase.taps.size();

@@ -21,13 +21,34 @@ std::vector<WeightTiles::Part> cut(int count, int limit) {
   return result;
 }
 
+/// Cycles of a pixel for all tiles of some rows by `blocks` blocks.
+double cyclesOfRows(const KernelSet& kernels, double blocks, const std::vector<WeightTiles::Part>& parts,
+                    double pixels) {
+  double cycles = 0;
+  for (const WeightTiles::Part& rows : parts) {
+    cycles += gradientCycles(kernels, blocks, rows.size()) + tileCycles(kernels, blocks, rows.size()) / pixels;
+  }
+  return cycles;
+}
+
+/// Of all blocks of input values and one part of the output channels.
+double cyclesOfPart(const KernelSet& kernels, double blocks, const std::vector<WeightTiles::Part>& rowParts,
+                    const std::vector<WeightTiles::Part>& lastRowParts, int fullBlocks, double pixels) {
+  return fullBlocks * cyclesOfRows(kernels, blocks, rowParts, pixels) +
+         cyclesOfRows(kernels, blocks, lastRowParts, pixels);
+}
+
+/// What the calls for a pixel cost of full blocks of input values, where equal tiles share one.
+double cyclesOfCalls(const std::vector<WeightTiles::Part>& rowParts, int fullBlocks, double pixels) {
+  const double calls = areEqual(rowParts) ? 1 : static_cast<double>(rowParts.size()) * fullBlocks;
+  return calls * callCycles / pixels;
+}
+
 }  // namespace
 
+bool areEqual(const std::vector<WeightTiles::Part>& parts) { return parts.front().size() == parts.back().size(); }
+
 WeightTiles chooseWeightTiles(const KernelSet& kernels, int outBlocks, int inValues, double pixels, int blockRows) {
-  const auto cycles = [&](const WeightTiles::Part& blocks, const WeightTiles::Part& rows) {
-    return gradientCycles(kernels, blocks.size(), rows.size()) +
-           tileCycles(kernels, blocks.size(), rows.size()) / pixels;
-  };
   WeightTiles best{};
   for (int blocks = 1; blocks <= std::min(maxBlocks, outBlocks); ++blocks) {
     const int limit = kernels.rowLimit[blocks];
@@ -37,18 +58,40 @@ WeightTiles chooseWeightTiles(const KernelSet& kernels, int outBlocks, int inVal
     tiles.rowParts = cut(std::min(blockRows, inValues), limit);
     const int last = inValues % blockRows;
     if (last != 0) tiles.lastRowParts = cut(last, limit);
-    const int fullBlocks = inValues / blockRows;
     for (const WeightTiles::Part& block : tiles.blockParts) {
-      for (const WeightTiles::Part& rows : tiles.rowParts) {
-        tiles.cyclesOfPixel += fullBlocks * cycles(block, rows);
-      }
-      for (const WeightTiles::Part& rows : tiles.lastRowParts) {
-        tiles.cyclesOfPixel += cycles(block, rows);
-      }
+      tiles.cyclesOfPixel +=
+          cyclesOfPart(kernels, block.size(), tiles.rowParts, tiles.lastRowParts, inValues / blockRows, pixels);
     }
     if (best.blockParts.empty() || tiles.cyclesOfPixel < best.cyclesOfPixel) best = tiles;
   }
   return best;
+}
+
+WeightTiles chooseHalfTiles(const KernelSet& kernels, int outChannels, int inValues, double pixels) {
+  const int outBlocks = ceilDivide(outChannels, blockLength);
+  WeightTiles whole = chooseWeightTiles(kernels, outBlocks, inValues, pixels);
+  const int halves = ceilDivide(outChannels, blockLength / 2);
+  const int limit = kernels.halfLimit;
+  const int halfTiles = halves < 3 ? 0 : halves % 2 != 0 ? (halves - 3) / 6 * 2 + 1 : halves / 6 * 2;
+  if (limit == 0 || halfTiles == 0) return whole;
+  const int wholeBlocks = (halves - 3 * halfTiles) / 2;
+  WeightTiles tiles{};
+  if (wholeBlocks > 0) tiles = chooseWeightTiles(kernels, wholeBlocks, inValues, pixels);
+  tiles.halfTiles = halfTiles;
+  tiles.halfRowParts = cut(std::min(blockLength, inValues), limit);
+  const int last = inValues % blockLength;
+  if (last != 0) tiles.lastHalfRowParts = cut(last, limit);
+  const int fullBlocks = inValues / blockLength;
+  const double ofHalfTile = cyclesOfPart(kernels, 1.5, tiles.halfRowParts, tiles.lastHalfRowParts, fullBlocks, pixels);
+  tiles.cyclesOfPixel += halfTiles * ofHalfTile;
+  const auto withCalls = [&](const WeightTiles& t) {
+    double cycles = t.cyclesOfPixel;
+    if (!t.blockParts.empty())
+      cycles += static_cast<double>(t.blockParts.size()) * cyclesOfCalls(t.rowParts, fullBlocks, pixels);
+    if (t.halfTiles > 0) cycles += t.halfTiles * cyclesOfCalls(t.halfRowParts, fullBlocks, pixels);
+    return cycles;
+  };
+  return withCalls(tiles) < withCalls(whole) ? tiles : whole;
 }
 
 }  // namespace tacc::conv

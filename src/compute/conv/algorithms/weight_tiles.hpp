@@ -15,13 +15,24 @@ struct WeightTiles {
   std::vector<Part> blockParts;    // of the blocks of output channels, the larger ones first
   std::vector<Part> rowParts;      // of a full block of input values
   std::vector<Part> lastRowParts;  // of the last one, which may have fewer
-  double cyclesOfPixel;            // for one tap and all channels
+  /// Behind these blocks of output channels tiles of a block and a half follow each other. Every other one begins with
+  /// the second half of a block.
+  int halfTiles = 0;
+  std::vector<Part> halfRowParts, lastHalfRowParts;  // their rows
+  double cyclesOfPixel;                              // for one tap and all channels
 };
 
 /// The cut that the model finds fastest; input values come in blocks of `blockRows`, and a tile sees about `pixels`
 /// pixels before it is written.
 WeightTiles chooseWeightTiles(const KernelSet& kernels, int outBlocks, int inValues, double pixels,
                               int blockRows = blockLength);
+
+/// The same, but as many of `outChannels` in tiles of a block and a half as there are places for, where the kernels
+/// have these and that is faster. A last block of at most half a block is computed by half then.
+WeightTiles chooseHalfTiles(const KernelSet& kernels, int outChannels, int inValues, double pixels);
+
+/// Tiles of one call: those of a block of input values and the same results, if they have equally many rows.
+bool areEqual(const std::vector<WeightTiles::Part>& parts);
 
 /// The first output coordinate whose input coordinate, at * stride + offset, is not before 0.
 constexpr int firstInside(int offset, int stride) { return offset >= 0 ? 0 : (-offset + stride - 1) / stride; }

@@ -11,11 +11,20 @@ namespace TACC_CONV_ISA {
 /// and each block of channels is in another page, where no hardware looks ahead.
 constexpr int pixelsAhead = 8;
 
+/// Where vector v of a tile is, from block to block. Of a block and a half, the second one is where the call says.
+template <int kVectors>
+[[gnu::always_inline]] constexpr std::ptrdiff_t placeOf(int v, std::ptrdiff_t block, bool beginsWithin) {
+  if constexpr (kVectors % vectorsOfBlock != 0) {
+    if (v == 1) return beginsWithin ? block - TACC_LANES : TACC_LANES;
+    return v == 0 ? 0 : block;
+  }
+  return (v / vectorsOfBlock) * block + (v % vectorsOfBlock) * TACC_LANES;
+}
+
 /// Rows lie side by side, kColumns of them in each line of the input.
-template <int kBlocks, int kRows, int kColumns>
+template <int kVectors, int kRows, int kColumns>
 [[gnu::always_inline]] inline void gradientTile(const GradientCall& call, const float* tileInput, float* output) {
-  constexpr int kVectors = kBlocks * blockLength / TACC_LANES;
-  constexpr int perBlock = blockLength / TACC_LANES;
+  constexpr int kBlocks = blocksOf(kVectors);
   constexpr int kSets = gradientSets(kVectors * kRows);
   Vector sums[kSets][kVectors][kRows];
 #pragma GCC unroll 4
@@ -27,6 +36,7 @@ template <int kBlocks, int kRows, int kColumns>
     }
   }
   const std::ptrdiff_t block = call.gradientBlock;
+  const bool beginsWithin = call.beginsWithin;
   const std::ptrdiff_t step = call.inputPixel;
   const std::ptrdiff_t pixelOfGradient = call.gradientPixel;
   const std::ptrdiff_t nextColumns = kColumns == kRows ? 0 : call.inputRows;
@@ -40,7 +50,7 @@ template <int kBlocks, int kRows, int kColumns>
         for (int b = 0; b < kBlocks; ++b) __builtin_prefetch(from + b * block + pixelsAhead * pixelOfGradient);
         Vector g[kVectors];
 #pragma GCC unroll 16
-        for (int v = 0; v < kVectors; ++v) g[v] = load(from + (v / perBlock) * block + (v % perBlock) * TACC_LANES);
+        for (int v = 0; v < kVectors; ++v) g[v] = load(from + placeOf<kVectors>(v, block, beginsWithin));
 #pragma GCC unroll 16
         for (int c = 0; c < kRows; ++c) {
           const Vector x = broadcast(input[c / kColumns * nextColumns + c % kColumns]);
@@ -73,14 +83,14 @@ template <int kBlocks, int kRows, int kColumns>
   if (call.accumulate) {
 #pragma GCC unroll 16
     for (int v = 0; v < kVectors; ++v) {
-      const float* const sofar = output + (v / perBlock) * outputBlock + (v % perBlock) * TACC_LANES;
+      const float* const sofar = output + placeOf<kVectors>(v, outputBlock, beginsWithin);
 #pragma GCC unroll 16
       for (int c = 0; c < kRows; ++c) sum[v][c] += load(sofar + c * row);
     }
   }
 #pragma GCC unroll 16
   for (int v = 0; v < kVectors; ++v) {
-    float* const to = output + (v / perBlock) * outputBlock + (v % perBlock) * TACC_LANES;
+    float* const to = output + placeOf<kVectors>(v, outputBlock, beginsWithin);
     if (call.isNonTemporal) {
 #pragma GCC unroll 16
       for (int c = 0; c < kRows; ++c) stream(to + c * row, sum[v][c]);
@@ -89,16 +99,21 @@ template <int kBlocks, int kRows, int kColumns>
       for (int c = 0; c < kRows; ++c) store(to + c * row, sum[v][c]);
     }
   }
+  if (kVectors % vectorsOfBlock != 0 && call.endsWithin && !call.accumulate) {
+    float* const rest = output + outputBlock + TACC_LANES;
+#pragma GCC unroll 16
+    for (int c = 0; c < kRows; ++c) store(rest + c * row, Vector{});
+  }
 }
 
-template <int kBlocks, int kRows, int kColumns = kRows>
+template <int kVectors, int kRows, int kColumns = kRows>
 void gradient(const GradientCall& call) {
   float* output = call.output;
   const std::ptrdiff_t outputTile = kRows * call.outputRow;
   for (int block = 0, blocks = call.inputBlocks; block < blocks; ++block) {
     const float* input = call.input + block * call.inputBlock;
     for (int part = 0, parts = call.parts; part < parts; ++part, input += kRows, output += outputTile) {
-      gradientTile<kBlocks, kRows, kColumns>(call, input, output);
+      gradientTile<kVectors, kRows, kColumns>(call, input, output);
     }
   }
 }

@@ -115,6 +115,9 @@ struct GradientCall {
   std::ptrdiff_t inputBlock;    // from block to block
   const std::int32_t* lanes;    // for permuted kernels, for each row, as in TileCall
   const std::int32_t* offsets;  // likewise
+  /// For those of a block and a half: they begin with the second half of a block; they end with the first half of one
+  /// whose second half has no channels, where zeros are written unless something is added to what is there.
+  bool beginsWithin = false, endsWithin = false;
   // For those of three taps: pixels of a line of the input, and how many of the output come before them.
   int inputPixels, shift;
 };
@@ -222,15 +225,21 @@ struct KernelSet {
   TileKernel scattered[5][maxBlocks + 1][maxPixels + 1];
   GradientKernel gradient[maxBlocks + 1][maxRows + 1];  // [blocks][rows]
   GradientKernel gradientLines[maxBlocks + 1];          // of nine rows, three of each of three lines; null: too many
-  int permutedLanes;                                    // values that a lane of a permuted kernel can choose from
-  int permutedPixelLimit;                               // most pixels of a permuted tile
-  TileKernel permuted[maxPixels + 1];                   // [pixels], of one block; inputPixel is 16
-  TileKernel permutedEverySecond[maxPixels + 1];        // inputPixel is 32
-  TileKernel permutedStrided[maxPixels + 1];            // the same for any inputPixel
-  int permutedRowLimit;                                 // most rows of a permuted gradient tile
-  GradientKernel permutedGradient[maxRows + 1];         // [rows], of one block
-  int permutedThreeLimit;                               // most rows of three taps together
-  GradientKernel permutedGradientThree[maxRows + 1];    // [rows] of each of three taps, added to what is there
+  /// Tiles of a block and a half, if a vector is half a block: the second half of the last block is written as zeros,
+  /// and its weights are there but are not read. Those of gradients begin and end as their call says.
+  int halfLimit;                                      // most pixels or rows of these; 0: there are none
+  TileKernel tileHalf[maxPixels + 1];                 // [pixels]; inputPixel is blockPixel
+  TileKernel stridedHalf[maxPixels + 1];              // the same for any inputPixel
+  GradientKernel gradientHalf[maxRows + 1];           // [rows]
+  int permutedLanes;                                  // values that a lane of a permuted kernel can choose from
+  int permutedPixelLimit;                             // most pixels of a permuted tile
+  TileKernel permuted[maxPixels + 1];                 // [pixels], of one block; inputPixel is 16
+  TileKernel permutedEverySecond[maxPixels + 1];      // inputPixel is 32
+  TileKernel permutedStrided[maxPixels + 1];          // the same for any inputPixel
+  int permutedRowLimit;                               // most rows of a permuted gradient tile
+  GradientKernel permutedGradient[maxRows + 1];       // [rows], of one block
+  int permutedThreeLimit;                             // most rows of three taps together
+  GradientKernel permutedGradientThree[maxRows + 1];  // [rows] of each of three taps, added to what is there
   /// [width of the kernel: 2, 3, 4, 5 or 7][stride: 1 to 4], without dilation along the lines and with less padding
   /// than the width.
   DepthwiseKernel depthwise[8][5];

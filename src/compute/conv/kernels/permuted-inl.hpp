@@ -123,7 +123,7 @@ void permutedTile(const TileCall& given) {
   CallInKernel call = given;
   constexpr int kVectors = blockLength / TACC_LANES;
   const std::ptrdiff_t pixel = kPixelStride != 0 ? kPixelStride : call.inputPixel;
-  forEachTile<1, kPixels>(
+  forEachTile<kVectors, kPixels>(
       call, [&](auto& sum, const float* tileInput) __attribute__((always_inline)) {
         const TapRun* const end = call.runs + call.runCount;
         for (const TapRun* run = call.runs; run != end; ++run) {

@@ -20,24 +20,35 @@ constexpr int rowLimits[maxBlocks + 1] = {0, TACC_ROWS};
 
 template <int kBlocks>
 constexpr void fillBlocks(KernelSet& set) {
+  constexpr int kVectors = kBlocks * vectorsOfBlock;
   set.pixelLimit[kBlocks] = pixelLimits[kBlocks];
   set.rowLimit[kBlocks] = rowLimits[kBlocks];
   [&]<int... kIndex>(std::integer_sequence<int, kIndex...>) {
-    ((set.tile[kBlocks][kIndex + 1] = tile<kBlocks, kIndex + 1, blockLength>,
-      set.everySecond[kBlocks][kIndex + 1] = tile<kBlocks, kIndex + 1, 2 * blockLength>,
-      set.strided[kBlocks][kIndex + 1] = tile<kBlocks, kIndex + 1, 0>,
-      set.scattered[0][kBlocks][kIndex + 1] = scatteredTile<kBlocks, kIndex + 1, 0>,
-      set.scattered[1][kBlocks][kIndex + 1] = scatteredTile<kBlocks, kIndex + 1, 1>,
-      set.scattered[2][kBlocks][kIndex + 1] = scatteredTile<kBlocks, kIndex + 1, 2>,
-      set.scattered[4][kBlocks][kIndex + 1] = scatteredTile<kBlocks, kIndex + 1, 4>),
+    ((set.tile[kBlocks][kIndex + 1] = tile<kVectors, kIndex + 1, blockLength>,
+      set.everySecond[kBlocks][kIndex + 1] = tile<kVectors, kIndex + 1, 2 * blockLength>,
+      set.strided[kBlocks][kIndex + 1] = tile<kVectors, kIndex + 1, 0>,
+      set.scattered[0][kBlocks][kIndex + 1] = scatteredTile<kVectors, kIndex + 1, 0>,
+      set.scattered[1][kBlocks][kIndex + 1] = scatteredTile<kVectors, kIndex + 1, 1>,
+      set.scattered[2][kBlocks][kIndex + 1] = scatteredTile<kVectors, kIndex + 1, 2>,
+      set.scattered[4][kBlocks][kIndex + 1] = scatteredTile<kVectors, kIndex + 1, 4>),
      ...);
   }
   (std::make_integer_sequence<int, pixelLimits[kBlocks]>());
   [&]<int... kIndex>(std::integer_sequence<int, kIndex...>) {
-    ((set.gradient[kBlocks][kIndex + 1] = gradient<kBlocks, kIndex + 1>), ...);
+    ((set.gradient[kBlocks][kIndex + 1] = gradient<kVectors, kIndex + 1>), ...);
   }
   (std::make_integer_sequence<int, rowLimits[kBlocks]>());
-  if constexpr (rowLimits[kBlocks] >= 9) set.gradientLines[kBlocks] = gradient<kBlocks, 9, 3>;
+  if constexpr (rowLimits[kBlocks] >= 9) set.gradientLines[kBlocks] = gradient<kVectors, 9, 3>;
+}
+
+/// Where a vector is half a block: tiles of a block and a half.
+template <int kVectors, int... kIndex>
+constexpr void fillHalves(KernelSet& set, std::integer_sequence<int, kIndex...>) {
+  set.halfLimit = sizeof...(kIndex);
+  ((set.tileHalf[kIndex + 1] = tile<kVectors, kIndex + 1, blockLength>,
+    set.stridedHalf[kIndex + 1] = tile<kVectors, kIndex + 1, 0>,
+    set.gradientHalf[kIndex + 1] = gradient<kVectors, kIndex + 1>),
+   ...);
 }
 
 /// Most pixels of a tile of one block all of whose weights are in registers: a permuted kernel has all of them there.
@@ -129,6 +140,7 @@ constexpr KernelSet makeKernels(std::string_view isa) {
   fillBlocks<2>(set);
   fillBlocks<3>(set);
   fillBlocks<4>(set);
+  if constexpr (vectorsOfBlock == 2) fillHalves<3>(set, std::make_integer_sequence<int, 4>());
   fillPermuted(set);
   fillDepthwise<2>(set);
   fillDepthwise<3>(set);

@@ -25,7 +25,7 @@ template <int kVectors, int kPixels, int kFrom, int kTo>
                                                  std::ptrdiff_t pixel, const float* weights) {
 #pragma GCC unroll 16
   for (int v = 0; v < kVectors * TACC_LANES; v += 16) {
-    __builtin_prefetch(weights + weightRowsAhead * kVectors * TACC_LANES + v);
+    __builtin_prefetch(weights + weightRowsAhead * blocksOf(kVectors) * blockLength + v);
   }
   if constexpr (kTo - kFrom < kVectors) {  // whatever are fewer stay in registers
     Vector x[kPixels];
@@ -66,7 +66,7 @@ template <int kPixelStride, int kFrom, int kTo, Ahead kAhead, int kVectors, int 
 [[gnu::always_inline]] inline void multiplyRun(Vector (&sum)[kVectors][kPixels], Vector (&more)[kVectors][kPixels],
                                                const TileCall& call, const float* tileInput, const TapRun& run,
                                                const float*& weightsAhead) {
-  constexpr int kRow = kVectors * TACC_LANES;
+  constexpr int kRow = blocksOf(kVectors) * blockLength;
   const std::ptrdiff_t pixel = kPixelStride != 0 ? kPixelStride : call.inputPixel;
   const float* input = tileInput + run.input;
   const float* weights = call.weights + run.weights * (kRow / blockLength);
@@ -197,7 +197,8 @@ template <int kPixelStride, int kVectors, int kPixels>
     return;
   }
 #endif
-  constexpr int perBlock = blockLength / TACC_LANES;
+  constexpr int perBlock = vectorsOfBlock;
+  constexpr int kBlocks = blocksOf(kVectors);
   std::ptrdiff_t block = call.outputBlock;
   float* output = call.output + at;
   // Or else the places of all pixels are computed for the first tile already, and spilled.
@@ -217,12 +218,13 @@ template <int kPixelStride, int kVectors, int kPixels>
       call.activation, [&](int i) __attribute__((always_inline))->Vector & { return sum[i / kPixels][i % kPixels]; });
   if (call.isNonTemporal) {
 #pragma GCC unroll 16
-    for (int b = 0; b < kVectors / perBlock; ++b) {
+    for (int b = 0; b < kBlocks; ++b) {
 #pragma GCC unroll 16
       for (int p = 0; p < kPixels; ++p) {
 #pragma GCC unroll 16
         for (int v = 0; v < perBlock; ++v) {  // whole lines of the cache
-          stream(output + b * block + p * pixel + v * TACC_LANES, sum[b * perBlock + v][p]);
+          const int of = b * perBlock + v;
+          stream(output + b * block + p * pixel + v * TACC_LANES, of < kVectors ? sum[of][p] : Vector{});
         }
       }
     }
@@ -233,6 +235,11 @@ template <int kPixelStride, int kVectors, int kPixels>
     float* const to = output + (v / perBlock) * block + (v % perBlock) * TACC_LANES;
 #pragma GCC unroll 16
     for (int p = 0; p < kPixels; ++p) store(to + p * pixel, sum[v][p]);
+  }
+  if constexpr (kVectors % perBlock != 0) {  // no channels
+    float* const rest = output + (kBlocks - 1) * block + TACC_LANES;
+#pragma GCC unroll 16
+    for (int p = 0; p < kPixels; ++p) store(rest + p * pixel, Vector{});
   }
 }
 
@@ -246,10 +253,10 @@ using CallInKernel = const TileCall;
 #endif
 
 /// All tiles of a call: multiply(sum, input) adds the products of the one whose pixel 0 is at `input`.
-template <int kBlocks, int kPixels, class Multiply>
+template <int kVectors, int kPixels, class Multiply>
 [[gnu::always_inline]] inline void forEachTile(const TileCall& call, const Multiply& multiply) {
   for (int t = 0, count = call.tiles; t < count; ++t) {
-    Vector sum[kBlocks * blockLength / TACC_LANES][kPixels];
+    Vector sum[kVectors][kPixels];
     beginTile(call, sum);
     multiply(sum, call.input + t * call.inputTile);
     const std::ptrdiff_t pixel = call.outputPixel;
@@ -262,12 +269,11 @@ template <int kBlocks, int kPixels, class Multiply>
 }
 
 /// kPixelStride 0: as the call says.
-template <int kBlocks, int kPixels, int kPixelStride>
+template <int kVectors, int kPixels, int kPixelStride>
 void scatteredTile(const TileCall& given) {
   CallInKernel call = given;
-  forEachTile<kBlocks, kPixels>(
+  forEachTile<kVectors, kPixels>(
       call, [&](auto& sum, const float* input) __attribute__((always_inline)) {
-        constexpr int kVectors = kBlocks * blockLength / TACC_LANES;
         const std::ptrdiff_t pixel = kPixelStride != 0 ? kPixelStride : call.inputPixel;
         const float* weights = call.weights;
         Vector more[kVectors][kPixels];
@@ -292,13 +298,13 @@ void scatteredTile(const TileCall& given) {
 }
 
 /// kPixelStride 0: as the call says.
-template <int kBlocks, int kPixels, int kPixelStride>
+template <int kVectors, int kPixels, int kPixelStride>
 void tile(const TileCall& given) {
   CallInKernel call = given;
   const float* ahead = *call.weightsAhead;
-  forEachTile<kBlocks, kPixels>(
+  forEachTile<kVectors, kPixels>(
       call, [&](auto& sum, const float* input) __attribute__((always_inline)) {
-        Vector more[kBlocks * blockLength / TACC_LANES][kPixels];
+        Vector more[kVectors][kPixels];
         clearSums(more);
         const TapRun* const end = call.runs + call.runCount;
         for (const TapRun* run = call.runs; run != end; ++run) {

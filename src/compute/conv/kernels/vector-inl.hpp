@@ -13,6 +13,11 @@ namespace TACC_CONV_ISA {
 using Vector [[gnu::vector_size(TACC_LANES * sizeof(float))]] = float;
 using Unaligned [[gnu::vector_size(TACC_LANES * sizeof(float)), gnu::aligned(4), gnu::may_alias]] = float;
 
+/// Vectors of a block of 16 channels, and blocks that some vectors are in. Half a block can only be where it is a
+/// vector.
+constexpr int vectorsOfBlock = blockLength / TACC_LANES;
+constexpr int blocksOf(int vectors) { return (vectors + vectorsOfBlock - 1) / vectorsOfBlock; }
+
 [[gnu::always_inline]] inline Vector load(const float* from) { return *reinterpret_cast<const Unaligned*>(from); }
 [[gnu::always_inline]] inline void store(float* to, Vector v) { *reinterpret_cast<Unaligned*>(to) = v; }
 /// Stores non-temporally, where the architecture has such stores. `to` is aligned to the vector; endNonTemporal() comes
