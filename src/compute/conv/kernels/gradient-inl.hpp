@@ -11,14 +11,17 @@ namespace TACC_CONV_ISA {
 /// and each block of channels is in another page, where no hardware looks ahead.
 constexpr int pixelsAhead = 8;
 
-/// Where vector v of a tile is, from block to block. Of a block and a half, the second one is where the call says.
+/// Where vector v of a tile is, from block to block. Of a block and a half, the second one is at `second`.
 template <int kVectors>
-[[gnu::always_inline]] constexpr std::ptrdiff_t placeOf(int v, std::ptrdiff_t block, bool beginsWithin) {
-  if constexpr (kVectors % vectorsOfBlock != 0) {
-    if (v == 1) return beginsWithin ? block - TACC_LANES : TACC_LANES;
-    return v == 0 ? 0 : block;
-  }
+[[gnu::always_inline]] constexpr std::ptrdiff_t placeOf(int v, std::ptrdiff_t block, std::ptrdiff_t second) {
+  if constexpr (kVectors % vectorsOfBlock != 0) return v == 0 ? 0 : v == 1 ? second : block;
   return (v / vectorsOfBlock) * block + (v % vectorsOfBlock) * TACC_LANES;
+}
+
+[[gnu::always_inline]] inline std::ptrdiff_t placeOfSecond(const GradientCall& call, std::ptrdiff_t block) {
+  std::ptrdiff_t second = call.beginsWithin ? block - TACC_LANES : TACC_LANES;
+  asm("" : "+r"(second));  // found once, not for every pixel
+  return second;
 }
 
 /// Rows lie side by side, kColumns of them in each line of the input.
@@ -36,7 +39,7 @@ template <int kVectors, int kRows, int kColumns>
     }
   }
   const std::ptrdiff_t block = call.gradientBlock;
-  const bool beginsWithin = call.beginsWithin;
+  const std::ptrdiff_t second = kVectors % vectorsOfBlock != 0 ? placeOfSecond(call, block) : 0;
   const std::ptrdiff_t step = call.inputPixel;
   const std::ptrdiff_t pixelOfGradient = call.gradientPixel;
   const std::ptrdiff_t nextColumns = kColumns == kRows ? 0 : call.inputRows;
@@ -50,7 +53,7 @@ template <int kVectors, int kRows, int kColumns>
         for (int b = 0; b < kBlocks; ++b) __builtin_prefetch(from + b * block + pixelsAhead * pixelOfGradient);
         Vector g[kVectors];
 #pragma GCC unroll 16
-        for (int v = 0; v < kVectors; ++v) g[v] = load(from + placeOf<kVectors>(v, block, beginsWithin));
+        for (int v = 0; v < kVectors; ++v) g[v] = load(from + placeOf<kVectors>(v, block, second));
 #pragma GCC unroll 16
         for (int c = 0; c < kRows; ++c) {
           const Vector x = broadcast(input[c / kColumns * nextColumns + c % kColumns]);
@@ -80,17 +83,18 @@ template <int kVectors, int kRows, int kColumns>
   // Read once: the compiler cannot know that no result is stored over the call.
   const std::ptrdiff_t row = call.outputRow;
   const std::ptrdiff_t outputBlock = call.outputBlock;
+  const std::ptrdiff_t outputSecond = kVectors % vectorsOfBlock != 0 ? placeOfSecond(call, outputBlock) : 0;
   if (call.accumulate) {
 #pragma GCC unroll 16
     for (int v = 0; v < kVectors; ++v) {
-      const float* const sofar = output + placeOf<kVectors>(v, outputBlock, beginsWithin);
+      const float* const sofar = output + placeOf<kVectors>(v, outputBlock, outputSecond);
 #pragma GCC unroll 16
       for (int c = 0; c < kRows; ++c) sum[v][c] += load(sofar + c * row);
     }
   }
 #pragma GCC unroll 16
   for (int v = 0; v < kVectors; ++v) {
-    float* const to = output + placeOf<kVectors>(v, outputBlock, beginsWithin);
+    float* const to = output + placeOf<kVectors>(v, outputBlock, outputSecond);
     if (call.isNonTemporal) {
 #pragma GCC unroll 16
       for (int c = 0; c < kRows; ++c) stream(to + c * row, sum[v][c]);
