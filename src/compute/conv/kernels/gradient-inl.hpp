@@ -43,6 +43,14 @@ template <int kVectors, int kRows, int kColumns>
   const std::ptrdiff_t step = call.inputPixel;
   const std::ptrdiff_t pixelOfGradient = call.gradientPixel;
   const std::ptrdiff_t nextColumns = kColumns == kRows ? 0 : call.inputRows;
+  // What the sums are added to is often in no near cache: it was used for other pixels, with all else of the result.
+  if (call.accumulate) {
+#pragma GCC unroll 16
+    for (int b = 0; b < kBlocks; ++b) {
+#pragma GCC unroll 16
+      for (int c = 0; c < kRows; ++c) __builtin_prefetch(output + b * call.outputBlock + c * call.outputRow, 1);
+    }
+  }
   for (int image = 0; image < call.images; ++image) {
     for (int line = 0; line < call.lines; ++line) {
       const float* input = tileInput + image * call.inputImage + line * call.inputLine;
