@@ -46,7 +46,7 @@ class Target {
   GroupSteps permuted(const KernelSet& kernels) const {
     GroupSteps steps{};
     steps.blocks = 1;
-    steps.isPermuted = true;
+    steps.isPermuted = steps.isUniform = true;
     const int vectors = blockLength / kernels.fmaLanes;
     for (int b = sourceBlocks().from; b < sourceBlocks().to; ++b) {
       std::vector<std::vector<Step>> ofVectors;
@@ -94,6 +94,7 @@ class Target {
       // Without one a lane multiplies another of its group by zero, if it can.
       const int channel = own.from + (isThere ? step.index : 0);
       steps.lanes.push_back(own.size() > 0 ? channel - step.channels.from : 0);
+      steps.isUniform = steps.isUniform && (l == 0 || steps.lanes.back() == *(steps.lanes.end() - 2));
       steps.sources.push_back(isThere ? channel - sourceBlocks().from * blockLength : -1);
     }
   }

@@ -23,6 +23,7 @@ struct GroupChannels {
 struct GroupSteps {
   int blocks;  // of targets, consecutive; 1 if permuted
   bool isPermuted;
+  bool isUniform;           // if permuted: all lanes of a vector take the same value
   int firstValue;           // if not permuted: channel of the first source block that is multiplied first
   std::vector<int> counts;  // steps with each of consecutive source blocks
 

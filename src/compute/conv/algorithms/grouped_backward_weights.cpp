@@ -93,7 +93,7 @@ class GroupedBackwardWeights final : public ConvPlan {
   /// Of `blocks` blocks together.
   TapCost costOfTap(const GroupSteps& steps, int blocks) const {
     const bool isThree = joinsThreeTaps(steps);
-    const int limit = isThree            ? kernels_.permutedThreeLimit
+    const int limit = isThree            ? threeTapsOf(steps).limit
                       : steps.isPermuted ? kernels_.permutedRowLimit
                                          : kernels_.rowLimit[blocks];
     const int vectors = blocks * blockLength / kernels_.fmaLanes;
@@ -106,7 +106,9 @@ class GroupedBackwardWeights final : public ConvPlan {
       const double chains = double(count) / parts * taps;
       // Permuted kernels take one vector of the block after the other.
       const int together = steps.isPermuted ? 1 : vectors;
-      const double products = chains * together / perCycle + (steps.isPermuted ? chains / taps * 0.4 : 0);
+      // Of three taps, two read the same where there is a stride, and all where there is none.
+      const int read = isThree ? shape().strideWidth : 1;
+      const double products = chains * together / perCycle + (steps.isPermuted ? chains / taps * read * 0.4 : 0);
       const int tiles = parts * (vectors / together);
       const int sets = isThree ? 1 : gradientSets(ceilDivide(count, parts) * together);
       cost.pixel += tiles * std::max(latencyCycles / sets, products) / taps;
@@ -139,7 +141,18 @@ class GroupedBackwardWeights final : public ConvPlan {
     return taps * (runs * ofRun + double(s.outChannels) * s.inPerGroup() * ofWeight);
   }
   bool joinsThreeTaps(const GroupSteps& steps) const {
-    return steps.isPermuted && shape().kernelWidth == 3 && shape().strideWidth == 1 && shape().dilationWidth == 1;
+    return steps.isPermuted && shape().kernelWidth == 3 && shape().strideWidth <= 2 && shape().dilationWidth == 1;
+  }
+  /// The kernels for three taps, by their rows, and the most of these.
+  struct ThreeTaps {
+    const GradientKernel* kernels;
+    int limit;
+  };
+  ThreeTaps threeTapsOf(const GroupSteps& steps) const {
+    const int stride = shape().strideWidth;
+    if (steps.isUniform && kernels_.uniformThreeLimit > 0)
+      return {kernels_.uniformGradientThree[stride], kernels_.uniformThreeLimit};
+    return {kernels_.permutedGradientThree[stride], kernels_.permutedThreeLimit};
   }
 
   const Shape& shape() const { return description_.shape; }
@@ -196,7 +209,8 @@ class GroupedBackwardWeights final : public ConvPlan {
         call.gradient = gradient;
         call.output = sums + std::ptrdiff_t{firstStep} * blockLength;
         call.outputBlock = static_cast<std::ptrdiff_t>(mostSteps_) * blockLength;
-        sumSteps(call, steps, firstStep, steps.counts[b], kernels_.permutedGradientThree, kernels_.permutedThreeLimit);
+        const ThreeTaps three = threeTapsOf(steps);
+        sumSteps(call, steps, firstStep, steps.counts[b], three.kernels, three.limit);
       }
       for (int t = 0; t < (isThree ? 0 : s.kernelWidth); ++t) {
         const int dx = t * s.dilationWidth - s.padWidth;

@@ -227,19 +227,22 @@ struct KernelSet {
   GradientKernel gradientLines[maxBlocks + 1];          // of nine rows, three of each of three lines; null: too many
   /// Tiles of a block and a half, if a vector is half a block: the second half of the last block is written as zeros,
   /// and its weights are there but are not read. Those of gradients begin and end as their call says.
-  int halfLimit;                                      // most pixels or rows of these; 0: there are none
-  TileKernel tileHalf[maxPixels + 1];                 // [pixels]; inputPixel is blockPixel
-  TileKernel stridedHalf[maxPixels + 1];              // the same for any inputPixel
-  GradientKernel gradientHalf[maxRows + 1];           // [rows]
-  int permutedLanes;                                  // values that a lane of a permuted kernel can choose from
-  int permutedPixelLimit;                             // most pixels of a permuted tile
-  TileKernel permuted[maxPixels + 1];                 // [pixels], of one block; inputPixel is 16
-  TileKernel permutedEverySecond[maxPixels + 1];      // inputPixel is 32
-  TileKernel permutedStrided[maxPixels + 1];          // the same for any inputPixel
-  int permutedRowLimit;                               // most rows of a permuted gradient tile
-  GradientKernel permutedGradient[maxRows + 1];       // [rows], of one block
-  int permutedThreeLimit;                             // most rows of three taps together
-  GradientKernel permutedGradientThree[maxRows + 1];  // [rows] of each of three taps, added to what is there
+  int halfLimit;                                  // most pixels or rows of these; 0: there are none
+  TileKernel tileHalf[maxPixels + 1];             // [pixels]; inputPixel is blockPixel
+  TileKernel stridedHalf[maxPixels + 1];          // the same for any inputPixel
+  GradientKernel gradientHalf[maxRows + 1];       // [rows]
+  int permutedLanes;                              // values that a lane of a permuted kernel can choose from
+  int permutedPixelLimit;                         // most pixels of a permuted tile
+  TileKernel permuted[maxPixels + 1];             // [pixels], of one block; inputPixel is 16
+  TileKernel permutedEverySecond[maxPixels + 1];  // inputPixel is 32
+  TileKernel permutedStrided[maxPixels + 1];      // the same for any inputPixel
+  int permutedRowLimit;                           // most rows of a permuted gradient tile
+  GradientKernel permutedGradient[maxRows + 1];   // [rows], of one block
+  /// [stride: 1 or 2][rows] of each of three taps, added to what is there; and the same where all lanes of a vector
+  /// take the same value.
+  GradientKernel permutedGradientThree[3][maxRows + 1];
+  GradientKernel uniformGradientThree[3][maxRows + 1];
+  int permutedThreeLimit, uniformThreeLimit;  // most rows; 0: there are none
   /// [width of the kernel: 2, 3, 4, 5 or 7][stride: 1 to 4], without dilation along the lines and with less padding
   /// than the width.
   DepthwiseKernel depthwise[8][5];

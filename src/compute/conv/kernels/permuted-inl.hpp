@@ -14,20 +14,24 @@ using UnalignedLanes [[gnu::vector_size(TACC_LANES * sizeof(std::int32_t)), gnu:
   return *reinterpret_cast<const UnalignedLanes*>(from);
 }
 
-// Registers for sums and lanes of a gradient tile, a vector of gradients and one of input. Without permutations of
-// floats by a vector a lane has one value to choose from: all lanes of a vector take the same.
+// Registers for sums and lanes of a gradient tile, a vector of gradients and one of input; of three taps that are
+// uniform, which are there where half a block is a vector, three vectors of gradients and no lanes. Without
+// permutations of floats by a vector a lane has one value to choose from: all lanes of a vector take the same.
 #if defined(__x86_64__) && TACC_LANES == 16
 constexpr int permutedLanes = 16;
 constexpr int permutedRowLimit = 14;
 constexpr int permutedThreeLimit = 6;
+constexpr int uniformThreeLimit = 0;
 #elif defined(__x86_64__) && TACC_LANES == 8
 constexpr int permutedLanes = 8;
 constexpr int permutedRowLimit = 6;
 constexpr int permutedThreeLimit = 2;
+constexpr int uniformThreeLimit = 4;
 #else
 constexpr int permutedLanes = 1;
 constexpr int permutedRowLimit = 6;
 constexpr int permutedThreeLimit = 3;
+constexpr int uniformThreeLimit = 0;
 #endif
 
 [[gnu::always_inline]] inline Vector permuted(const float* from, [[maybe_unused]] Lanes lanes) {
@@ -212,9 +216,10 @@ void permutedGradient(const GradientCall& call) {
   }
 }
 
-/// Three taps of `kRows` rows each, with stride 1: what is permuted is multiplied with three gradients.
-/// Lines are whole; the first tap reads `shift` pixels before the output's. The sums of the taps are outputBlock apart.
-template <int kRows>
+/// Three taps of `kRows` rows each, side by side: what is permuted, or read for all lanes where these take the same
+/// value (kIsUniform), is multiplied with the gradients of all pixels that it belongs to. Lines are whole; the first
+/// tap reads `shift` pixels before the output's. The sums of the taps are outputBlock apart.
+template <int kRows, int kStride, bool kIsUniform = false>
 void permutedGradientThree(const GradientCall& call) {
   constexpr int kVectors = blockLength / TACC_LANES;
   for (int v = 0; v < kVectors; ++v) {
@@ -224,28 +229,56 @@ void permutedGradientThree(const GradientCall& call) {
 #pragma GCC unroll 16
     for (int row = 0; row < kRows; ++row) {
       sum[0][row] = sum[1][row] = sum[2][row] = Vector{};
-      lanes[row] = loadLanes(call.lanes + row * blockLength + v * TACC_LANES);
-      offsets[row] = kVectors == 1 ? 0 : call.offsets[row * kVectors + v];
+      const std::int32_t* const ofRow = call.lanes + row * blockLength + v * TACC_LANES;
+      lanes[row] = loadLanes(ofRow);
+      offsets[row] = (kVectors == 1 ? 0 : call.offsets[row * kVectors + v]) + (kIsUniform ? *ofRow : 0);
     }
+    const auto valueOf = [&](const float* input, int row) __attribute__((always_inline)) {
+      const float* const from = input + offsets[row];
+      return kIsUniform ? broadcast(*from) : permuted(from, lanes[row]);
+    };
     for (int line = 0; line < call.lines; ++line) {
       const float* input = call.input + line * call.inputLine;
       const float* const from = call.gradient + line * call.gradientLine + v * TACC_LANES;
       const auto gradientAt = [&](int pixel) __attribute__((always_inline)) {
         return pixel >= 0 && pixel < call.pixels ? load(from + pixel * std::ptrdiff_t{blockLength}) : Vector{};
       };
-      Vector last = gradientAt(call.shift - 2);
-      Vector middle = gradientAt(call.shift - 1);
-      for (int pixel = 0; pixel < call.inputPixels; ++pixel, input += blockLength) {
-        const Vector first = gradientAt(call.shift + pixel);
+      if constexpr (kStride == 1) {
+        Vector last = gradientAt(call.shift - 2);
+        Vector middle = gradientAt(call.shift - 1);
+        for (int pixel = 0; pixel < call.inputPixels; ++pixel, input += blockLength) {
+          const Vector first = gradientAt(call.shift + pixel);
 #pragma GCC unroll 16
-        for (int row = 0; row < kRows; ++row) {
-          const Vector x = permuted(input + offsets[row], lanes[row]);
-          sum[0][row] += first * x;
-          sum[1][row] += middle * x;
-          sum[2][row] += last * x;
+          for (int row = 0; row < kRows; ++row) {
+            const Vector x = valueOf(input, row);
+            sum[0][row] += first * x;
+            sum[1][row] += middle * x;
+            sum[2][row] += last * x;
+          }
+          last = middle;
+          middle = first;
         }
-        last = middle;
-        middle = first;
+      } else {
+        // The last tap of a pixel reads what the first one of the next pixel does.
+        input -= call.shift * std::ptrdiff_t{blockLength};
+        Vector last{};
+        for (int pixel = 0, column = -call.shift; pixel <= call.pixels; ++pixel, column += 2) {
+          const Vector first = gradientAt(pixel);
+          if (column >= 0 && column < call.inputPixels) {
+#pragma GCC unroll 16
+            for (int row = 0; row < kRows; ++row) {
+              const Vector x = valueOf(input, row);
+              sum[0][row] += first * x;
+              sum[2][row] += last * x;
+            }
+          }
+          if (column >= -1 && column + 1 < call.inputPixels) {
+#pragma GCC unroll 16
+            for (int row = 0; row < kRows; ++row) sum[1][row] += first * valueOf(input + blockLength, row);
+          }
+          last = first;
+          input += 2 * blockLength;
+        }
       }
     }
 #pragma GCC unroll 3

@@ -77,9 +77,18 @@ constexpr void fillPermuted(KernelSet& set) {
   (std::make_integer_sequence<int, permutedRowLimit>());
   set.permutedThreeLimit = permutedThreeLimit;
   [&]<int... kIndex>(std::integer_sequence<int, kIndex...>) {
-    ((set.permutedGradientThree[kIndex + 1] = permutedGradientThree<kIndex + 1>), ...);
+    ((set.permutedGradientThree[1][kIndex + 1] = permutedGradientThree<kIndex + 1, 1>,
+      set.permutedGradientThree[2][kIndex + 1] = permutedGradientThree<kIndex + 1, 2>),
+     ...);
   }
   (std::make_integer_sequence<int, permutedThreeLimit>());
+  set.uniformThreeLimit = uniformThreeLimit;
+  [&]<int... kIndex>(std::integer_sequence<int, kIndex...>) {
+    ((set.uniformGradientThree[1][kIndex + 1] = permutedGradientThree<kIndex + 1, 1, true>,
+      set.uniformGradientThree[2][kIndex + 1] = permutedGradientThree<kIndex + 1, 2, true>),
+     ...);
+  }
+  (std::make_integer_sequence<int, uniformThreeLimit>());
 }
 
 template <int kWidth>
