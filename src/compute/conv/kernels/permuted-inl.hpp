@@ -261,10 +261,12 @@ void permutedGradientThree(const GradientCall& call) {
       } else {
         // The last tap of a pixel reads what the first one of the next pixel does.
         input -= call.shift * std::ptrdiff_t{blockLength};
+        const std::ptrdiff_t nextLine = call.inputLine;
         Vector last{};
-        for (int pixel = 0, column = -call.shift; pixel <= call.pixels; ++pixel, column += 2) {
-          const Vector first = gradientAt(pixel);
-          if (column >= 0 && column < call.inputPixels) {
+        const auto addPixel = [&](const Vector& first, bool hasOuter, bool hasMiddle) __attribute__((always_inline)) {
+          __builtin_prefetch(input + nextLine);
+          __builtin_prefetch(input + nextLine + blockLength);
+          if (hasOuter) {
 #pragma GCC unroll 16
             for (int row = 0; row < kRows; ++row) {
               const Vector x = valueOf(input, row);
@@ -272,13 +274,26 @@ void permutedGradientThree(const GradientCall& call) {
               sum[2][row] += last * x;
             }
           }
-          if (column >= -1 && column + 1 < call.inputPixels) {
+          if (hasMiddle) {
 #pragma GCC unroll 16
             for (int row = 0; row < kRows; ++row) sum[1][row] += first * valueOf(input + blockLength, row);
           }
           last = first;
           input += 2 * blockLength;
-        }
+        };
+        const auto addEnds = [&](int pixel, int end) __attribute__((always_inline)) {
+          for (int column = 2 * pixel - call.shift; pixel < end; ++pixel, column += 2) {
+            addPixel(gradientAt(pixel), column >= 0 && column < call.inputPixels,
+                     column >= -1 && column + 1 < call.inputPixels);
+          }
+        };
+        const int inside = (call.inputPixels + call.shift) / 2;
+        const int end = inside < call.pixels ? inside : call.pixels;
+        const int begin = (call.shift + 1) / 2 < end ? (call.shift + 1) / 2 : end;
+        addEnds(0, begin);
+        const float* gradient = from + begin * std::ptrdiff_t{blockLength};
+        for (int pixel = begin; pixel < end; ++pixel, gradient += blockLength) addPixel(load(gradient), true, true);
+        addEnds(end, call.pixels + 1);
       }
     }
 #pragma GCC unroll 3
