@@ -1,6 +1,7 @@
 // What the passes of grouped convolutions share.
 #pragma once
 
+#include <memory>
 #include <vector>
 
 #include "compute/conv/algorithms/group_steps.hpp"
@@ -34,5 +35,9 @@ class GroupWeights {
   };
   std::vector<Table> tables_;  // of every span
 };
+
+/// Backward to the data with a stride of 2 and three taps along the lines, where every block is permuted.
+bool canSpreadGroups(const Description& d, const GroupCut& cut);
+std::unique_ptr<ConvPlan> makeGroupedSpread(const Description& d, const KernelSet& kernels, GroupCut cut);
 
 }  // namespace tacc::conv

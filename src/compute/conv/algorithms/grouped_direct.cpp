@@ -188,6 +188,10 @@ bool servesGrouped(const Description& d) {
 }
 
 std::unique_ptr<ConvPlan> makeGrouped(const Description& d, const KernelSet& kernels) {
+  if (d.pass == taccConvBackwardData) {
+    GroupCut cut = cutGroups({d.shape.groups, d.shape.inPerGroup(), d.shape.outPerGroup()}, kernels);
+    if (canSpreadGroups(d, cut)) return makeGroupedSpread(d, kernels, std::move(cut));
+  }
   return std::make_unique<Grouped>(d, kernels);
 }
 

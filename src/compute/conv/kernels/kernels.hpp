@@ -122,6 +122,29 @@ struct GradientCall {
   int inputPixels, shift;
 };
 
+/// Values of a line of the output's gradient that are multiplied by one line of the kernel, of one block.
+struct SpreadRun {
+  std::ptrdiff_t input;    // where pixel 0 is, in floats from PermutedSpreadCall::input
+  std::ptrdiff_t weights;  // where its weights are, in floats
+  std::int32_t firstStep, count;
+};
+
+/// A line of the gradient of a block of the input, with a stride of 2 and three taps along the lines: output pixel x is
+/// the sum over runs, steps and taps t of what pixel (x + shift - t) / 2 of the line contributes, if that is one.
+struct PermutedSpreadCall {
+  const float* input;
+  int inputPixels;
+  const SpreadRun* runs;
+  int runCount;
+  const float* weights;       // for each step three taps of 16
+  const std::int32_t* lanes;  // for each step, as in TileCall
+  const std::int32_t* offsets;
+  float* output;  // 16 floats a pixel
+  int outputPixels;
+  int shift;  // 0 to 2
+  bool accumulate;
+};
+
 /// Most lines of a channel-wise kernel.
 inline constexpr int maxDepthwiseLines = 32;
 
@@ -206,6 +229,7 @@ using WinogradInputKernel = void (*)(const WinogradInputCall&);
 using WinogradOutputKernel = void (*)(const WinogradOutputCall&);
 using TileKernel = void (*)(const TileCall&);
 using GradientKernel = void (*)(const GradientCall&);
+using PermutedSpreadKernel = void (*)(const PermutedSpreadCall&);
 using DepthwiseKernel = void (*)(const DepthwiseCall&);
 using DepthwiseGradientKernel = void (*)(const DepthwiseGradientCall&);
 
@@ -236,8 +260,10 @@ struct KernelSet {
   TileKernel permuted[maxPixels + 1];             // [pixels], of one block; inputPixel is 16
   TileKernel permutedEverySecond[maxPixels + 1];  // inputPixel is 32
   TileKernel permutedStrided[maxPixels + 1];      // the same for any inputPixel
-  int permutedRowLimit;                           // most rows of a permuted gradient tile
-  GradientKernel permutedGradient[maxRows + 1];   // [rows], of one block
+  PermutedSpreadKernel permutedSpread;
+  int spreadLimit;                               // positions of one of its tiles, each two pixels
+  int permutedRowLimit;                          // most rows of a permuted gradient tile
+  GradientKernel permutedGradient[maxRows + 1];  // [rows], of one block
   /// [stride: 1 or 2][rows] of each of three taps, added to what is there; and the same where all lanes of a vector
   /// take the same value.
   GradientKernel permutedGradientThree[3][maxRows + 1];

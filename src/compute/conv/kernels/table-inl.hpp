@@ -9,6 +9,7 @@
 #include "compute/conv/kernels/depthwise_kernels.hpp"
 #include "compute/conv/kernels/gradient-inl.hpp"
 #include "compute/conv/kernels/permuted-inl.hpp"
+#include "compute/conv/kernels/permuted_spread-inl.hpp"
 #include "compute/conv/kernels/tile-inl.hpp"
 #include "compute/conv/kernels/winograd-inl.hpp"
 
@@ -70,6 +71,8 @@ constexpr void fillPermuted(KernelSet& set) {
      ...);
   }
   (std::make_integer_sequence<int, kPixels>());
+  set.permutedSpread = permutedSpread;
+  set.spreadLimit = spreadLimit;
   set.permutedRowLimit = permutedRowLimit;
   [&]<int... kIndex>(std::integer_sequence<int, kIndex...>) {
     ((set.permutedGradient[kIndex + 1] = permutedGradient<kIndex + 1>), ...);
