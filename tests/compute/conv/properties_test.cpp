@@ -122,23 +122,14 @@ TEST(Memory, NothingOutsideTheBuffersIsTouched) {
   // Every buffer ends, or begins, where the next page may not be touched.
   constexpr std::size_t pages = 250;
   for (const taccConvPass_t pass : allPasses) {
-    for (const auto& [ins, outs, kernel, stride, pad, groups] : {std::array{16, 32, 3, 1, 1, 1},
-                                                                 {20, 40, 3, 1, 1, 1},
-                                                                 {48, 16, 1, 1, 0, 1},
-                                                                 {33, 17, 5, 2, 2, 1},
-                                                                 {3, 20, 3, 1, 1, 1},
-                                                                 {30, 20, 3, 1, 1, 5},
-                                                                 {40, 40, 3, 1, 1, 40},
-                                                                 {21, 21, 5, 2, 2, 21},
-                                                                 {16, 16, 7, 1, 3, 16},
-                                                                 {32, 32, 4, 3, 2, 32},
-                                                                 {36, 51, 3, 2, 1, 3},
-                                                                 {64, 32, 1, 2, 0, 1},
-                                                                 {24, 18, 1, 1, 0, 1},
-                                                                 {64, 64, 3, 2, 1, 64},
-                                                                 {256, 256, 5, 1, 2, 256},
-                                                                 {512, 512, 3, 1, 1, 512},
-                                                                 {512, 512, 3, 2, 1, 512}}) {
+    for (const auto& [ins, outs, kernel, stride, pad, groups] :
+         {std::array{16, 32, 3, 1, 1, 1}, {20, 40, 3, 1, 1, 1},     {48, 16, 1, 1, 0, 1},
+          {33, 17, 5, 2, 2, 1},           {3, 20, 3, 1, 1, 1},      {30, 20, 3, 1, 1, 5},
+          {40, 40, 3, 1, 1, 40},          {21, 21, 5, 2, 2, 21},    {16, 16, 7, 1, 3, 16},
+          {32, 32, 4, 3, 2, 32},          {36, 51, 3, 2, 1, 3},     {64, 32, 1, 2, 0, 1},
+          {24, 18, 1, 1, 0, 1},           {40, 40, 1, 1, 0, 1},     {56, 24, 3, 1, 1, 1},
+          {32, 32, 3, 1, 1, 4},           {32, 32, 3, 2, 1, 4},     {64, 64, 3, 2, 1, 64},
+          {256, 256, 5, 1, 2, 256},       {512, 512, 3, 1, 1, 512}, {512, 512, 3, 2, 1, 512}}) {
       taccConvDesc_t desc = convolution(pass, 1, ins, 9, 13, outs, kernel, stride, pad);
       desc.groups = groups;
       desc.bias = pass == taccConvForward;
