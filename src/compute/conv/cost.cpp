@@ -85,6 +85,8 @@ double stepCycles(const KernelSet& kernels, double blocks, int pixels, int used)
   const int held = heldWeights(kernels.registers, vectors, pixels);
   const double products = vectors * used;
   const double loads = held + used * (1 + vectors - held);
+  // Weights that find no register hold multiply-adds up, and not only by loads.
+  const double again = 0.17 * used * (vectors - held);
   // Chains of multiply-adds that wait for themselves; where there are just enough of them, the two units do not find
   // the right one in every cycle.
   const double slack = 1 + std::abs(products / 2 - latencyCycles);
@@ -94,7 +96,7 @@ double stepCycles(const KernelSet& kernels, double blocks, int pixels, int used)
   const double perCycle = productsPerCycle(kernels);
   const double loop = perCycle == 1 ? 0.1 : 0.25;
   return std::max({products / perCycle, loads / 2, (products + loads + 3) / 4, latencyCycles, fromL2Cache}) +
-         1 / (slack * slack) + loop + weightLine * blocks;
+         1 / (slack * slack) + again + loop + weightLine * blocks;
 }
 
 double gradientCycles(const KernelSet& kernels, double blocks, int rows) {

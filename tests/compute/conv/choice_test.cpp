@@ -136,5 +136,18 @@ TEST(Choice, WhatAnAlgorithmDoesNotServeIsAnErrorThatSaysWhatDoes) {
   EXPECT_GT(errors, 100);
 }
 
+TEST(Choice, OfTilesKnowsWhatWeightsThatFindNoRegisterCost) {
+  // AVX2's tiles of 7 pixels read half of their weights over and over: better than 4 and 3, not than 5, 5 and 4.
+  for (const KernelSet* kernels : availableKernels()) {
+    if (kernels->isa != "avx2") continue;
+    const auto tileOf = [&](int width) {
+      return std::string(makePlan(understand(convolution(taccConvForward, 1, 128, width, width, 32, 3, 1, 1)), *kernels)
+                             .plan->kernel());
+    };
+    EXPECT_EQ(tileOf(14), "avx2 5x1");
+    EXPECT_EQ(tileOf(7), "avx2 7x1");
+  }
+}
+
 }  // namespace
 }  // namespace tacc::conv::test
