@@ -59,11 +59,12 @@ class DirectBackwardWeights final : public ConvPlan {
     const double parts = double(ceilDivide(s.batch, imagesAtOnce_)) * ceilDivide(s.outHeight, linesAtOnce_);
     const double calls = parts * s.kernelHeight * s.kernelWidth;
     const double beside = tiles * (calls * callCycles + (isOneLine ? 0 : s.batch * lines * s.kernelWidth * lineCycles));
-    // A line of the gradient for each tile, from the L2 cache where it is not in the L1 cache still.
+    // A line of the gradient for each tile, from the L2 cache where it is not in the L1 cache still. Where it is one
+    // vector little else is done meanwhile.
     constexpr double cyclesOfLine = 4.5;
     constexpr std::ptrdiff_t pixelsOfCache = 256;
-    const bool isNear = std::ptrdiff_t{s.outHeight} * s.outWidth <= pixelsOfCache;
-    const double ofLines = isNear ? 0 : tiles * blocksOf(tiles_) * cyclesOfLine;
+    const bool isHidden = std::ptrdiff_t{s.outHeight} * s.outWidth <= pixelsOfCache || kernels_.fmaLanes < blockLength;
+    const double ofLines = isHidden ? 0 : tiles * blocksOf(tiles_) * cyclesOfLine;
     const double ofPixel = std::max(tiles_.cyclesOfPixel, ofLines) + tiles * lostCycles();
     return (s.groups * (s.batch * lines * columns * ofPixel + beside) + deliveryCycles()) / assumedHertz;
   }
