@@ -90,7 +90,7 @@ TEST(Threads, ChangeNoBit) {
     convolutions.push_back(convolution(pass, 3, 20, 40, 41, 20, 3, 3, 1));
     convolutions.back().groups = 20;
     convolutions.back().dilationWidth = 2;
-    // Parts of lines of a first layer, lines of few channels, and a gradient that is brought to KCRS in parts.
+    // A first layer, tiles of few channels, and a gradient that is brought to KCRS in parts.
     convolutions.push_back(convolution(pass, 2, 3, 120, 130, 16, 3, 2, 1));
     convolutions.back().inputLayout = pass == taccConvBackwardData ? taccLayoutNchw16c : taccLayoutNchw;
     convolutions.push_back(convolution(pass, 1, 144, 28, 28, 32, 1));

@@ -32,17 +32,12 @@ class FewChannelsBackwardWeights final : public ConvPlan {
         image_(image),
         tiles_(tiles),
         joinsLines_(joinsLines),
-        tasks_(d.maxWorkers > 1 ? tiles.blockParts.size() : 1) {
-    // Where few blocks leave threads without work, parts of the lines are summed apart and added in order: as many for
-    // any number of workers.
-    constexpr std::size_t tasksWanted = 4;
-    constexpr std::int64_t pixelsOfPart = 2048;
-    const std::int64_t pixels = std::int64_t{d.shape.batch} * d.shape.outHeight * d.shape.outWidth;
-    const auto most = static_cast<std::size_t>(std::min<std::int64_t>(d.shape.outHeight, pixels / pixelsOfPart));
-    lineParts_ = std::clamp<std::size_t>(tasksWanted / tiles.blockParts.size(), 1, std::max<std::size_t>(1, most));
-  }
+        tasks_(d.maxWorkers > 1 ? tiles.blockParts.size() : 1) {}
 
-  std::size_t workspaceBytes() const override { return (scratchFloats() + sums() * blockedFloats()) * sizeof(float); }
+  std::size_t workspaceBytes() const override {
+    const std::size_t scratch = image_.scratchFloats() * static_cast<std::size_t>(description_.maxWorkers);
+    return (scratch + (isBlocked() ? 0 : blockedFloats())) * sizeof(float);
+  }
   double predictedSeconds() const override {
     const double lines = double(shape().batch) * shape().outHeight;
     const double sweeps = double(steps()) * image_.blocks();
@@ -57,43 +52,27 @@ class FewChannelsBackwardWeights final : public ConvPlan {
 
   void run(const Buffers& buffers, const TaskExecutor& executor) const override {
     auto* const scratch = static_cast<float*>(buffers.workspace);
-    float* const own = scratch + scratchFloats();
-    // Of each part of the lines; the first one is where the others are added to.
-    const auto sumsOf = [&](std::size_t part) {
-      if (isBlocked() && part == 0) return buffers.result;
-      return own + (part - (isBlocked() ? 1 : 0)) * blockedFloats();
-    };
-    executor.forEach(tasks_ * lineParts_, [&](std::size_t index, int worker) {
-      const std::size_t part = index % lineParts_;
-      runTask(buffers, partOf(tiles_.blockParts.size(), tasks_, index / lineParts_),
-              partOf(static_cast<std::size_t>(shape().outHeight), lineParts_, part),
-              isBlocked() && description_.accumulate && part == 0,
-              scratch + static_cast<std::size_t>(worker) * image_.scratchFloats(), sumsOf(part));
+    float* const blocked = isBlocked()
+                               ? buffers.result
+                               : scratch + image_.scratchFloats() * static_cast<std::size_t>(description_.maxWorkers);
+    executor.forEach(tasks_, [&](std::size_t index, int worker) {
+      runTask(buffers, partOf(tiles_.blockParts.size(), tasks_, index),
+              scratch + static_cast<std::size_t>(worker) * image_.scratchFloats(), blocked);
     });
-    for (std::size_t part = 1; part < lineParts_; ++part) {
-      const float* const from = sumsOf(part);
-      for (std::size_t i = 0; i < blockedFloats(); ++i) sumsOf(0)[i] += from[i];
-    }
-    if (!isBlocked()) deliverGradient(sumsOf(0), buffers.result, shape(), description_.accumulate, executor);
+    if (!isBlocked()) deliverGradient(blocked, buffers.result, shape(), description_.accumulate, executor);
   }
 
  private:
   const Shape& shape() const { return description_.shape; }
   /// Of the kernel's lines, for each channel.
   int steps() const { return joinsLines_ ? 1 : shape().kernelHeight; }
-  std::size_t scratchFloats() const {
-    return image_.scratchFloats() * static_cast<std::size_t>(description_.maxWorkers);
-  }
-  /// In the workspace.
-  std::size_t sums() const { return lineParts_ - (isBlocked() ? 1 : 0); }
   bool isBlocked() const { return description_.weightLayout == taccWeightsBlocked; }
   std::size_t blockedFloats() const {
     const Shape& s = shape();
     return weightFloats(taccWeightsBlocked, s.outChannels, s.inChannels, s.kernelHeight, s.kernelWidth, 1);
   }
 
-  void runTask(const Buffers& buffers, TaskPart outs, TaskPart outLines, bool accumulates, float* scratch,
-               float* result) const {
+  void runTask(const Buffers& buffers, TaskPart outs, float* scratch, float* result) const {
     const Shape& s = shape();
     const std::ptrdiff_t rowFloats = std::ptrdiff_t{s.inChannels} * blockLength;  // of one tap
     const std::ptrdiff_t inImage = std::ptrdiff_t{s.inChannels} * s.height * s.width;
@@ -109,10 +88,10 @@ class FewChannelsBackwardWeights final : public ConvPlan {
     call.pixels = s.outWidth;
     call.outputRow = image_.blocks() == 1 && image_.values() > s.kernelWidth ? blockLength : rowFloats;
     call.outputBlock = rowFloats * s.kernelHeight * s.kernelWidth;
-    const auto end = static_cast<int>(outLines.to);
+    bool accumulates = isBlocked() && description_.accumulate;
     for (int image = 0; image < s.batch; ++image) {
-      for (auto from = static_cast<int>(outLines.from); from < end; from += image_.linesAtOnce()) {
-        const int to = std::min(end, from + image_.linesAtOnce());
+      for (int from = 0; from < s.outHeight; from += image_.linesAtOnce()) {
+        const int to = std::min(s.outHeight, from + image_.linesAtOnce());
         const float* const lines = image_.lines(buffers.input + image * inImage, from, to, scratch);
         for (std::size_t part = outs.from; part < outs.to; ++part) {
           const WeightTiles::Part blocks = tiles_.blockParts[part];
@@ -177,8 +156,7 @@ class FewChannelsBackwardWeights final : public ConvPlan {
   FewChannelsImage image_;
   WeightTiles tiles_;
   bool joinsLines_;
-  std::size_t tasks_;          // of blocks of output channels
-  std::size_t lineParts_ = 1;  // of an image's lines
+  std::size_t tasks_;
 };
 
 }  // namespace
