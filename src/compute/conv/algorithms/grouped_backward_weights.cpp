@@ -111,7 +111,9 @@ class GroupedBackwardWeights final : public ConvPlan {
       const double products = chains * together / perCycle + (steps.isPermuted ? chains / taps * read * 0.4 : 0);
       const int tiles = parts * (vectors / together);
       const int sets = isThree ? 1 : gradientSets(ceilDivide(count, parts) * together);
-      cost.pixel += tiles * std::max(latencyCycles / sets, products) / taps;
+      // A single value for each lane: what is read and permuted for it is used once.
+      const double alone = isThree && shape().isDepthwise() ? 1.4 : 1;
+      cost.pixel += tiles * alone * std::max(latencyCycles / sets, products) / taps;
       cost.tiles += double(tiles) / taps;
     }
     return cost;
