@@ -2,6 +2,7 @@
 #include "compute/conv/algorithms.hpp"
 #include "compute/conv/algorithms/caching.hpp"
 #include "compute/conv/algorithms/few_channels.hpp"
+#include "compute/conv/layout.hpp"
 #include "compute/conv/task_partition.hpp"
 #include "compute/conv/weights.hpp"
 

@@ -80,8 +80,8 @@ class PlainGradient final : public ConvPlan {
   double cyclesOfImage(const KernelSet& kernels) const {
     // A tile's sums are added across their lanes, and to memory; and a vector of pixels is loaded for each channel.
     constexpr double ofSum = 8, ofTile = 40;
-    const double blocks = static_cast<double>((pixels_ + plainBlock - 1) / plainBlock);
-    const double calls = static_cast<double>((pixels_ + atOnce_ - 1) / atOnce_ + (pixels_ % plainBlock != 0 ? 1 : 0));
+    const std::ptrdiff_t blocks = (pixels_ + plainBlock - 1) / plainBlock;
+    const std::ptrdiff_t calls = (pixels_ + atOnce_ - 1) / atOnce_ + (pixels_ % plainBlock != 0 ? 1 : 0);
     double cycles = 0;
     for (const TaskPart& out : outTiles_) {
       for (const TaskPart& in : inTiles_) {
@@ -89,7 +89,8 @@ class PlainGradient final : public ConvPlan {
         const double vectors = double(plainBlock) / kernels.fmaLanes;
         const double step = std::max(
             {productCycles(kernels, 1, outs * ins), latencyCycles * vectors, vectors * (outs + ins) / 2 * 1.1});
-        cycles += blocks * (step + 0.5 * vectors) + calls * (ofTile + ofSum * outs * ins);
+        cycles += static_cast<double>(blocks) * (step + 0.5 * vectors) +
+                  static_cast<double>(calls) * (ofTile + ofSum * outs * ins);
       }
     }
     return cycles;

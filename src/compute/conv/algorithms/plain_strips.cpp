@@ -21,10 +21,10 @@ void copyLines(const float* from, std::ptrdiff_t fromLine, float* to, std::ptrdi
 
 PlainStrips::PlainStrips(const KernelSet& kernels, int values, int rows, std::ptrdiff_t pixels)
     : kernels_(plainKernels(kernels)), values_(values), rows_(rows), pixels_(pixels) {
-  const double wholeBlocks = static_cast<double>((pixels_ + plainBlock - 1) / plainBlock);
+  const std::ptrdiff_t wholeBlocks = (pixels_ + plainBlock - 1) / plainBlock;
   for (int blocks = 1; blocks <= mostPlainBlocks; ++blocks) {
     if (kernels_.rows[blocks] == 0) continue;
-    const double cycles = stripCycles(kernels, blocks) * wholeBlocks / blocks;
+    const double cycles = stripCycles(kernels, blocks) * static_cast<double>(wholeBlocks) / blocks;
     if (blocks_ != 0 && cycles >= cycles_) continue;
     blocks_ = blocks;
     cycles_ = cycles;
