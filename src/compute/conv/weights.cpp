@@ -202,6 +202,17 @@ void addWeights(const float* blocked, float* kcrs, const Shape& shape) {
                 [&](std::ptrdiff_t target, std::ptrdiff_t source) { kcrs[target] += blocked[source]; });
 }
 
+void deliverBlock(const WeightBlock& block, const float* sums, std::ptrdiff_t row, bool accumulates, float* gradient) {
+  for (int k = 0; k < block.outs; ++k) {
+    const float* const from = sums + k * row;
+    float* const to = gradient + block.base + k * block.outStep;
+    for (int c = 0; c < block.ins; ++c) {
+      float& weight = to[c * block.inStep];
+      weight = accumulates ? weight + from[c] : from[c];
+    }
+  }
+}
+
 void clearGradient(float* gradient, taccWeightLayout_t layout, const Shape& s, bool accumulates) {
   if (layout == taccWeightsKcrs || accumulates) return;
   std::memset(

@@ -31,6 +31,10 @@ void reorderWeights(taccWeightLayout_t fromLayout, const float* from, taccWeight
 /// From blocked to KCRS, but adds to what is there.
 void addWeights(const float* blocked, float* kcrs, const Shape& shape);
 
+/// Brings the sums of one block to a gradient, to what is there or in its place: those of an output channel follow each
+/// other, and from one to the next there are `row` floats.
+void deliverBlock(const WeightBlock& block, const float* sums, std::ptrdiff_t row, bool accumulates, float* gradient);
+
 /// Zeros a gradient in taccWeightsBlocked, for the rows of output channels that only fill a block; those of a gradient
 /// that is added to are zeros already. Nothing to do in taccWeightsKcrs.
 void clearGradient(float* gradient, taccWeightLayout_t layout, const Shape& shape, bool accumulates);

@@ -148,14 +148,8 @@ class FewOutputs final : public ConvPlan {
       for (int tap = 0; tap < taps(); ++tap) {
         const WeightBlock place =
             weightBlock(s, description_.weightLayout, 0, 0, block, tap / s.kernelWidth, tap % s.kernelWidth);
-        for (int k = 0; k < s.outChannels; ++k) {
-          const float* const from = sums + tap * sumsOfTap() + k * sumRow() + std::ptrdiff_t{block} * blockLength;
-          float* const to = result + place.base + k * place.outStep;
-          for (int c = 0; c < place.ins; ++c) {
-            float& weight = to[c * place.inStep];
-            weight = description_.accumulate ? weight + from[c] : from[c];
-          }
-        }
+        deliverBlock(place, sums + tap * sumsOfTap() + std::ptrdiff_t{block} * blockLength, sumRow(),
+                     description_.accumulate, result);
       }
     }
   }

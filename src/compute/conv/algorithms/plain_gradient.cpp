@@ -64,7 +64,7 @@ class PlainGradient final : public ConvPlan {
  private:
   const Shape& shape() const { return description_.shape; }
   std::size_t sumFloats() const {
-    return static_cast<std::size_t>(roundUp(shape().outChannels * shape().inChannels, 16));
+    return static_cast<std::size_t>(roundUp(shape().outChannels * shape().inChannels, blockLength));
   }
   std::size_t workerFloats() const {
     return (static_cast<std::size_t>(shape().inChannels) + static_cast<std::size_t>(shape().outChannels)) * plainBlock;
@@ -148,15 +148,8 @@ class PlainGradient final : public ConvPlan {
     for (int outBlock = 0; outBlock < s.outBlocks(); ++outBlock) {
       for (int inBlock = 0; inBlock < s.inBlocks(); ++inBlock) {
         const WeightBlock block = weightBlock(s, description_.weightLayout, 0, outBlock, inBlock, 0, 0);
-        for (int k = 0; k < block.outs; ++k) {
-          const float* const from = sums + (std::ptrdiff_t{outBlock} * blockLength + k) * s.inChannels +
-                                    std::ptrdiff_t{inBlock} * blockLength;
-          float* const to = result + block.base + k * block.outStep;
-          for (int c = 0; c < block.ins; ++c) {
-            float& value = to[c * block.inStep];
-            value = description_.accumulate ? value + from[c] : from[c];
-          }
-        }
+        const std::ptrdiff_t at = (std::ptrdiff_t{outBlock} * s.inChannels + inBlock) * blockLength;
+        deliverBlock(block, sums + at, s.inChannels, description_.accumulate, result);
       }
     }
   }
