@@ -19,7 +19,12 @@ class OnednnGemm final : public GemmContestant {
     const Memory::desc a = plain({s.batch, s.m, s.k});
     const Memory::desc c = plain({s.batch, s.m, s.n});
     const Memory::desc anyB({s.batch, s.k, s.n}, Memory::data_type::f32, Memory::format_tag::any);
+    // oneDNN 3 describes a primitive in one step; 2 in two.
+#if DNNL_VERSION_MAJOR >= 3
+    const dnnl::matmul::primitive_desc description(engine_, a, anyB, c);
+#else
     const dnnl::matmul::primitive_desc description(dnnl::matmul::desc(a, anyB, c), engine_);
+#endif
     implementation_ = description.impl_info_str();
     packed_ = Memory(description.weights_desc(), engine_);
     product_ = dnnl::matmul(description);

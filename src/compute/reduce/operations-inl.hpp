@@ -37,7 +37,7 @@ struct Product {
   /// should.
   template <class D>
   static HWY_INLINE hn::Vec<D> multiplyBytes(D d, hn::Vec<D> a, hn::Vec<D> b) {
-    if constexpr (D::kPrivateN == 1) {
+    if constexpr (hn::MaxLanes(D()) == 1) {
       const unsigned product = static_cast<unsigned>(hn::GetLane(a)) * hn::GetLane(b);
       return hn::Set(d, static_cast<std::uint8_t>(product));
     } else {

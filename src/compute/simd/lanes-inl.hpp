@@ -116,7 +116,7 @@ struct Bfloat16Lanes {
   };
   /// One lane has no pairs; then `even` holds it and `odd` idles.
   template <class D>
-  static constexpr bool isSingle = D::kPrivateN == 1;
+  static constexpr bool isSingle = hn::MaxLanes(D()) == 1;
 
   template <class D>
   static HWY_INLINE Accumulator<D> widen(D d, hn::Vec<D> value) {
