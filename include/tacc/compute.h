@@ -210,6 +210,21 @@ typedef struct {
 TACC_API taccResult_t taccConvRun(taccConvPlan_t plan, const taccConvBuffers_t* buffers,
                                   const taccExecutor_t* executor);
 
+/** Makes a plan of two forward convolutions, of which the second reads what the first writes, for the functions above
+ * and taccConvChainPackWeights. Where the first is channel-wise and the second 1x1, as in MobileNet, and what is
+ * between them would leave the L2 cache, both are computed in one pass, some lines of each image at a time
+ * ("depthwise-product"); else one behind the other ("in-turn"), with what is between them in the workspace. The first
+ * one's outputLayout and the second one's inputLayout are not read, activationType and maxWorkers are equal, and the
+ * first adds no residual. In taccConvBuffers_t the input is the first one's; bias, residual and result are the second
+ * one's. `first->algorithm` may be one of the two names; other names, in either description, are of algorithms for one
+ * behind the other. Never measures. Thread safe. */
+TACC_API taccResult_t taccConvChainPlanCreate(taccConvPlan_t* plan, const taccConvDesc_t* first,
+                                              const taccConvDesc_t* second);
+/** As taccConvPackWeights, for such a plan: the weights of both, in the layouts of their descriptions, and the first
+ * one's bias (outChannels numbers; not read if its description has none). */
+TACC_API taccResult_t taccConvChainPackWeights(taccConvPlan_t plan, const float* firstWeights, const float* firstBias,
+                                               const float* secondWeights, float* packed);
+
 /** Reads which algorithms were measured to be the fastest (tacc_tune conv writes such files), for all plans that are
  * created from now on, in place of an earlier file; NULL: forgets them. A convolution that stands in the file, for as
  * many workers, gets its algorithm unless the description forces one; all others are left to the model. A file of

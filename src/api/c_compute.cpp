@@ -4,6 +4,7 @@
 
 #include "api/boundary.hpp"
 #include "api/compute_check.hpp"
+#include "api/conv_handle.hpp"
 #include "compute/conv/algorithms.hpp"
 #include "compute/conv/layout.hpp"
 #include "compute/conv/tuning.hpp"
@@ -19,14 +20,6 @@ using tacc::compute_check::kernels;
 using tacc::compute_check::require;
 using tacc::compute_check::requireAligned;
 namespace conv = tacc::conv;
-
-/// What a handle points to.
-struct taccConvPlan {
-  conv::Description description;
-  std::string_view algorithm;
-  std::unique_ptr<conv::ConvPlan> plan;
-  taccConvInfo_t info;
-};
 
 namespace {
 
@@ -165,7 +158,7 @@ taccResult_t taccConvPlanCreate(taccConvPlan_t* plan, const taccConvDesc_t* desc
     if (description.algorithm.empty() && tuning != nullptr) description.algorithm = tuning->find(description);
     conv::ChosenPlan chosen = conv::makePlan(description, kernels());
     auto made = std::make_unique<taccConvPlan>(
-        taccConvPlan{std::move(description), chosen.algorithm, std::move(chosen.plan), {}});
+        taccConvPlan{std::move(description), chosen.algorithm, std::move(chosen.plan), nullptr, {}});
     made->info = infoOf(*made);
     *plan = made.release();
   });
@@ -189,6 +182,9 @@ taccResult_t taccConvPackWeights(taccConvPlan_t plan, const float* weights, floa
     require(plan, "plan");
     if (plan->description.pass == taccConvBackwardWeights) {
       fail(taccInvalidUsage, "backward weights reads no weights, so there is nothing to pack");
+    }
+    if (plan->chain != nullptr) {
+      fail(taccInvalidUsage, "the plan is of a chain, whose weights taccConvChainPackWeights packs");
     }
     require(weights, "weights");
     requireAligned(packed, "packed");

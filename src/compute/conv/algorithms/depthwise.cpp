@@ -30,10 +30,10 @@ constexpr int leastLinesOfCopy = 4;
 /// For a pixel of a block that is copied.
 constexpr double cyclesOfCopy = 5;
 
-class Depthwise final : public ConvPlan {
+class Depthwise final : public LinesPlan {
  public:
   Depthwise(const Description& d, const KernelSet& kernels)
-      : ConvPlan(std::string(kernels.vectors)), description_(d), kernels_(kernels) {
+      : LinesPlan(std::string(kernels.vectors)), description_(d), kernels_(kernels) {
     const Shape& s = shape();
     const bool isForward = d.pass == taccConvForward;
     flips_ = !isForward && s.strideWidth == 1;
@@ -69,8 +69,7 @@ class Depthwise final : public ConvPlan {
     } else {
       chooseReading();
     }
-    const auto blocks = static_cast<std::size_t>(s.inBlocks());
-    const std::size_t tasks = static_cast<std::size_t>(s.batch) * ((blocks + blocksAtOnce_ - 1) / blocksAtOnce_);
+    const std::size_t tasks = static_cast<std::size_t>(s.batch) * blockGroups();
     const auto workers = static_cast<std::size_t>(d.maxWorkers);
     if (workers > 1 && tasks < 4 * workers) {
       lineParts_ = std::min(static_cast<std::size_t>(outputHeight_), (4 * workers + tasks - 1) / tasks);
@@ -85,15 +84,10 @@ class Depthwise final : public ConvPlan {
     return static_cast<std::size_t>(shape().inBlocks()) * static_cast<std::size_t>(taps()) * blockLength;
   }
   double predictedSeconds() const override {
-    const double planes = double(shape().batch) * shape().inBlocks();
-    const double floats = planes * static_cast<double>(shape().inPlane() + shape().outPlane());
-    const bool isAny = parts_.front().kernel == kernels_.depthwiseAny;
-    const DepthwiseMethod method = isAny ? DepthwiseMethod::anyStrips : DepthwiseMethod::strips;
-    const double copied = copyFloats_ == 0 ? 0 : cyclesOfCopy * line_.inputHeight * line_.inputWidth;
-    return std::max(planes * (depthwiseCycles(shape(), kernels_, method, parts_.size()) + copied),
-                    transferCycles(floats * sizeof(float), isAny ? 11 : 12)) /
-           assumedHertz;
+    return seconds(static_cast<double>(shape().inPlane() + shape().outPlane()));
   }
+  double secondsOfLines() const override { return seconds(static_cast<double>(shape().inPlane())); }
+  std::size_t floatsOfCopy() const override { return copyFloats_; }
 
   void pack(const float* weights, float* packed) const override {
     packDepthwise(description_, flips_, weights, packed);
@@ -101,42 +95,78 @@ class Depthwise final : public ConvPlan {
 
   void run(const Buffers& buffers, const TaskExecutor& executor) const override {
     const float* const bias = paddedBias(description_, buffers);
-    const bool isForward = description_.pass == taccConvForward;
-    const float* const input = isForward ? buffers.input : buffers.outputGradient;
     const float* const addend =
         description_.residual ? buffers.residual : (description_.accumulate ? buffers.result : nullptr);
-    const auto blocks = static_cast<std::size_t>(shape().inBlocks());
     float* const copies = static_cast<float*>(buffers.workspace) + biasWorkspaceBytes(description_) / sizeof(float);
     // Groups of blocks are of one image.
-    const auto groups = (blocks + blocksAtOnce_ - 1) / blocksAtOnce_;
+    const std::size_t groups = blockGroups();
     executor.forEach(static_cast<std::size_t>(shape().batch) * groups * lineParts_, [&](std::size_t index, int worker) {
       const TaskPart lines = partOf(static_cast<std::size_t>(outputHeight_), lineParts_, index % lineParts_);
       const std::size_t image = index / lineParts_ / groups;
-      const TaskPart some = partOf(blocks, groups, index / lineParts_ % groups);
-      const auto placeOf = [&](const BlockSteps& steps) {
-        return static_cast<std::ptrdiff_t>(image) * steps.image + static_cast<std::ptrdiff_t>(some.from) * steps.block;
-      };
-      DepthwiseCall call = line_;
+      const TaskPart some = partOf(blocks(), groups, index / lineParts_ % groups);
+      DepthwiseCall call = callOf(buffers, bias, image, some);
+      const std::ptrdiff_t written = placeOf(written_, image, some);
       call.isNonTemporal = line_.isNonTemporal && isAligned(buffers.result);
-      call.blocks = static_cast<int>(some.to - some.from);
-      call.input = input + placeOf(read_);
-      call.weights = buffers.packedWeights + static_cast<std::ptrdiff_t>(some.from) * taps() * blockLength;
-      call.bias = bias == nullptr ? nullptr : bias + some.from * blockLength;
-      call.addend = addend == nullptr ? nullptr : addend + placeOf(written_);
-      call.output = buffers.result + placeOf(written_);
-      const auto end = static_cast<int>(lines.to);
-      for (call.from = static_cast<int>(lines.from); call.from < end; call.from = call.to) {
-        call.to = std::min(end, call.from + linesInTurn_);
-        DepthwiseCall ofLines =
-            copyFloats_ == 0 ? call : withCopy(call, copies + static_cast<std::size_t>(worker) * copyFloats_);
-        runParts(ofLines);
-      }
+      call.addend = addend == nullptr ? nullptr : addend + written;
+      call.output = buffers.result + written;
+      runInTurn(call, lines, copies + static_cast<std::size_t>(worker) * copyFloats_);
     });
+  }
+
+  void runLines(const Buffers& buffers, const float* bias, std::size_t image, TaskPart lines, float* output,
+                std::ptrdiff_t outputBlock, float* copy) const override {
+    for (std::size_t group = 0; group < blockGroups(); ++group) {
+      const TaskPart some = partOf(blocks(), blockGroups(), group);
+      DepthwiseCall call = callOf(buffers, bias, image, some);
+      call.isNonTemporal = false;
+      // Lines of results count from the first one of these.
+      call.padHeight -= static_cast<int>(lines.from) * call.strideHeight;
+      call.outputHeight = static_cast<int>(lines.to - lines.from);
+      call.outputBlock = outputBlock;
+      call.output = output + static_cast<std::ptrdiff_t>(some.from) * outputBlock;
+      runInTurn(call, {0, lines.to - lines.from}, copy);
+    }
   }
 
  private:
   const Shape& shape() const { return description_.shape; }
   int taps() const { return shape().kernelHeight * shape().kernelWidth; }
+  std::size_t blocks() const { return static_cast<std::size_t>(shape().inBlocks()); }
+  std::size_t blockGroups() const { return (blocks() + blocksAtOnce_ - 1) / blocksAtOnce_; }
+
+  /// On one worker, with `moved` floats of each plane between memory and the caches.
+  double seconds(double moved) const {
+    const double planes = double(shape().batch) * shape().inBlocks();
+    const bool isAny = parts_.front().kernel == kernels_.depthwiseAny;
+    const DepthwiseMethod method = isAny ? DepthwiseMethod::anyStrips : DepthwiseMethod::strips;
+    const double copied = copyFloats_ == 0 ? 0 : cyclesOfCopy * line_.inputHeight * line_.inputWidth;
+    return std::max(planes * (depthwiseCycles(shape(), kernels_, method, parts_.size()) + copied),
+                    transferCycles(planes * moved * sizeof(float), isAny ? 11 : 12)) /
+           assumedHertz;
+  }
+
+  static std::ptrdiff_t placeOf(const BlockSteps& steps, std::size_t image, TaskPart some) {
+    return static_cast<std::ptrdiff_t>(image) * steps.image + static_cast<std::ptrdiff_t>(some.from) * steps.block;
+  }
+  /// For some blocks of an image; the caller says where results go.
+  DepthwiseCall callOf(const Buffers& buffers, const float* bias, std::size_t image, TaskPart some) const {
+    DepthwiseCall call = line_;
+    const bool isForward = description_.pass == taccConvForward;
+    call.blocks = static_cast<int>(some.to - some.from);
+    call.input = (isForward ? buffers.input : buffers.outputGradient) + placeOf(read_, image, some);
+    call.weights = buffers.packedWeights + static_cast<std::ptrdiff_t>(some.from) * taps() * blockLength;
+    call.bias = bias == nullptr ? nullptr : bias + some.from * blockLength;
+    return call;
+  }
+  /// `copy`: of the worker.
+  void runInTurn(DepthwiseCall& call, TaskPart lines, float* copy) const {
+    const auto end = static_cast<int>(lines.to);
+    for (call.from = static_cast<int>(lines.from); call.from < end; call.from = call.to) {
+      call.to = std::min(end, call.from + linesInTurn_);
+      DepthwiseCall ofLines = copyFloats_ == 0 ? call : withCopy(call, copy);
+      runParts(ofLines);
+    }
+  }
 
   /// Of input and output, of 16 channels of an image.
   std::size_t bytesOfPlane() const {
@@ -180,7 +210,6 @@ class Depthwise final : public ConvPlan {
   /// The same where pixels are apart: the blocks of a pixel follow each other in memory, so a strip of many of them is
   /// gone through in turn, while the L2 cache keeps the lines for the results below.
   void chooseReadingOfApart() {
-    const auto blocks = static_cast<std::size_t>(shape().inBlocks());
     const std::size_t lineBytes = static_cast<std::size_t>(line_.inputWidth) * blockLength * sizeof(float);
     if (isCopied()) {
       blocksAtOnce_ = blocksOfCopy;
@@ -194,7 +223,7 @@ class Depthwise final : public ConvPlan {
     if (!line_.spreadsLines && line_.strideHeight == 1 && tensorBytes() > bytesOfThirdCache) line_.ahead = floatsAhead;
     const std::size_t bytes = static_cast<std::size_t>(line_.kernelHeight) * lineBytes +
                               static_cast<std::size_t>(line_.outputWidth) * blockLength * sizeof(float);
-    blocksAtOnce_ = std::clamp(l2CacheBytes() / 4 / bytes, std::min(blocks, leastBlocksOfApart), blocks);
+    blocksAtOnce_ = std::clamp(l2CacheBytes() / 4 / bytes, std::min(blocks(), leastBlocksOfApart), blocks());
   }
 
   /// From memory, what is written to a copy costs more than reading lines several times from the L2 cache.
@@ -280,6 +309,10 @@ bool servesDepthwise(const Description& d) {
 }
 
 std::unique_ptr<ConvPlan> makeDepthwise(const Description& d, const KernelSet& kernels) {
+  return std::make_unique<Depthwise>(d, kernels);
+}
+
+std::unique_ptr<LinesPlan> makeDepthwiseLines(const Description& d, const KernelSet& kernels) {
   return std::make_unique<Depthwise>(d, kernels);
 }
 

@@ -2,10 +2,13 @@
 #pragma once
 
 #include <cstddef>
+#include <memory>
 #include <vector>
 
 #include "compute/conv/layout.hpp"
+#include "compute/conv/plan.hpp"
 #include "compute/conv/shape.hpp"
+#include "compute/conv/task_partition.hpp"
 
 namespace tacc::conv {
 
@@ -54,5 +57,21 @@ enum class DepthwiseMethod { strips, anyStrips, tapSums, tapAdditions };
 /// Cycles for one image and block of channels, whichever pass: multiply-adds of the taps that are inside, and what
 /// begins and ends with every line, for each part of the taps.
 double depthwiseCycles(const Shape& shape, const KernelSet& kernels, DepthwiseMethod method, std::size_t parts = 1);
+
+/// A forward plan that computes some lines of an image by themselves, for who reads them at once.
+class LinesPlan : public ConvPlan {
+ public:
+  using ConvPlan::ConvPlan;
+  /// All channels of the lines of an image, in blocks of 16 that are `outputBlock` floats apart, from `output` on.
+  /// `bias`: whole blocks, or null. `copy`: floatsOfCopy().
+  virtual void runLines(const Buffers& buffers, const float* bias, std::size_t image, TaskPart lines, float* output,
+                        std::ptrdiff_t outputBlock, float* copy) const = 0;
+  virtual std::size_t floatsOfCopy() const = 0;
+  /// On one worker, all lines of the batch where the results stay in the caches.
+  virtual double secondsOfLines() const = 0;
+};
+
+/// For descriptions that servesDepthwise() serves.
+std::unique_ptr<LinesPlan> makeDepthwiseLines(const Description& d, const KernelSet& kernels);
 
 }  // namespace tacc::conv
