@@ -8,6 +8,7 @@
 #include <string>
 
 #include "compute/conv/cost.hpp"
+#include "compute/layers/kernels.hpp"
 #include "core/error.hpp"
 
 namespace tacc::conv {
@@ -29,6 +30,9 @@ std::size_t bytesBetween(const Description& first) {
   return wholeLines(floats * sizeof(float) / (first.isBfloat16 ? 2 : 1));
 }
 
+/// What is between them is written and read again. From memory, the models of both convolutions know of a part of that.
+constexpr double bytesBetweenACycle = 24;
+
 /// One plan behind the other.
 class InTurn final : public ChainPlan {
  public:
@@ -45,10 +49,15 @@ class InTurn final : public ChainPlan {
   }
   std::size_t packedFloats() const override { return weights_.all; }
   double predictedSeconds() const override {
-    // The models of both take what they read for being where they read it from; what is between them comes back.
-    constexpr double ofMemory = 12;
+    const double between = static_cast<double>(bytesBetween(chain().first));
+    const bool leavesCaches = layers::isTooLargeForCaches((bytesOfInput() + bytesBetween(chain().first)) / 2);
     return first_->predictedSeconds() + second_->predictedSeconds() +
-           transferCycles(static_cast<double>(bytesBetween(chain().first)), ofMemory) / assumedHertz;
+           (leavesCaches ? between / bytesBetweenACycle / assumedHertz : 0);
+  }
+  /// Of the first convolution, in float32.
+  std::size_t bytesOfInput() const {
+    const Shape& s = chain().first.shape;
+    return tensorFloats(taccLayoutNchw16c, s.batch, s.inChannels, s.height, s.width) * sizeof(float);
   }
   double reorderSeconds() const override { return first_->reorderSeconds() + second_->reorderSeconds(); }
 

@@ -86,7 +86,7 @@ class Depthwise final : public LinesPlan {
   double predictedSeconds() const override {
     return seconds(static_cast<double>(shape().inPlane() + shape().outPlane()));
   }
-  double secondsOfLines() const override { return seconds(static_cast<double>(shape().inPlane())); }
+  double secondsOfLines() const override { return seconds(0); }
   std::size_t floatsOfCopy() const override { return copyFloats_; }
 
   void pack(const float* weights, float* packed) const override {

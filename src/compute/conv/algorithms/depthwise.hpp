@@ -67,7 +67,7 @@ class LinesPlan : public ConvPlan {
   virtual void runLines(const Buffers& buffers, const float* bias, std::size_t image, TaskPart lines, float* output,
                         std::ptrdiff_t outputBlock, float* copy) const = 0;
   virtual std::size_t floatsOfCopy() const = 0;
-  /// On one worker, all lines of the batch where the results stay in the caches.
+  /// On one worker, all lines of the batch, from the caches and to them.
   virtual double secondsOfLines() const = 0;
 };
 

@@ -18,8 +18,17 @@ namespace {
 
 /// Of what is between them: the input's lines, the weights and results need the rest of the L2 cache.
 std::size_t bytesAtOnce() { return l2CacheBytes() / 3; }
+/// What beginning over and over costs: from the caches, whose latency the kernels hide, one convolution behind the
+/// other is as fast. And bytes of the input a cycle that memory gives, of which the product hides what it can.
+constexpr double costOfParts = 1.01, bytesOfMemory = 10;
 /// Pixels that weights are read for at least, where there are as many.
 constexpr std::size_t pixelsWanted = 196;
+
+/// Some lines of an image, or images.
+struct ImagePart {
+  std::size_t image, images;
+  TaskPart lines;
+};
 
 /// How a batch is cut: parts of an image, or whole images.
 struct ChainParts {
@@ -47,7 +56,12 @@ struct ChainParts {
     mostLines = (height + ofImage - 1) / ofImage;
   }
 
-  std::size_t tasks(int batch) const { return (static_cast<std::size_t>(batch) + images - 1) / images * ofImage; }
+  std::size_t count(int batch) const { return (static_cast<std::size_t>(batch) + images - 1) / images * ofImage; }
+  ImagePart part(std::size_t index, int batch, int height) const {
+    const std::size_t image = index / ofImage * images;
+    return {image, std::min(images, static_cast<std::size_t>(batch) - image),
+            partOf(static_cast<std::size_t>(height), ofImage, index % ofImage)};
+  }
 };
 
 /// The product as the driver sees it: whole images as a line of pixels, or parts of one, whose tiles end with lines.
@@ -81,7 +95,12 @@ class DepthwiseProduct final : public ChainPlan {
   }
   std::size_t packedFloats() const override { return weights_.all; }
   double predictedSeconds() const override {
-    return lines_->secondsOfLines() + driver_.cycles() * second().batch / assumedHertz;
+    const Description& first = chain().first;
+    const Shape& s = first.shape;
+    const double bytes =
+        static_cast<double>(tensorFloats(first.inputLayout, s.batch, s.inChannels, s.height, s.width) * sizeof(float));
+    const double computed = lines_->secondsOfLines() + driver_.cycles() * second().batch / assumedHertz;
+    return std::max(costOfParts * computed, transferCycles(bytes, bytesOfMemory) / assumedHertz);
   }
 
   void packBoth(const float* firstWeights, const float* firstBias, const float* secondWeights,
@@ -102,40 +121,65 @@ class DepthwiseProduct final : public ChainPlan {
     const BlockSteps out =
         blockSteps(chain().second.outputLayout, second().outChannels, second().outHeight, second().outWidth);
     const bool isNonTemporal = isNonTemporal_ && isAligned(buffers.result);
-    const auto batch = static_cast<std::size_t>(second().batch);
-    executor.forEach(parts_.tasks(second().batch), [&](std::size_t index, int worker) {
+    const float* const firstBias = chain().first.bias ? buffers.packedWeights + weights_.bias : nullptr;
+    const std::size_t parts = parts_.count(second().batch);
+    executor.forEach(tasks(), [&](std::size_t index, int worker) {
       float* const between = floats + static_cast<std::size_t>(worker) * floatsOfWorker();
-      const std::size_t image = index / parts_.ofImage * parts_.images;
-      const std::size_t endImage = std::min(batch, image + parts_.images);
-      const TaskPart lines = partOf(static_cast<std::size_t>(second().height), parts_.ofImage, index % parts_.ofImage);
-      const float* const firstBias = chain().first.bias ? buffers.packedWeights + weights_.bias : nullptr;
-      for (std::size_t i = image; i < endImage; ++i) {
-        lines_->runLines(buffers, firstBias, i, lines, between + (i - image) * floatsOfImage(),
-                         static_cast<std::ptrdiff_t>(parts_.mostLines) * lineOfBlock(), between + floatsBetween());
+      const TaskPart some = partOf(parts, tasks(), index);
+      for (std::size_t part = some.from; part < some.to; ++part) {
+        const ImagePart here = parts_.part(part, second().batch, second().height);
+        for (std::size_t i = 0; i < here.images; ++i) {
+          lines_->runLines(buffers, firstBias, here.image + i, here.lines, between + i * floatsOfImage(),
+                           static_cast<std::ptrdiff_t>(parts_.mostLines) * lineOfBlock(), between + floatsBetween());
+        }
+        const std::ptrdiff_t written = static_cast<std::ptrdiff_t>(here.image) * out.image;
+        const bool isWhole = parts_.ofImage == 1;
+        // The driver's tiles count from the image's first line.
+        driver_.run({.input = between - static_cast<std::ptrdiff_t>(here.lines.from) * lineOfBlock(),
+                     .packed = buffers.packedWeights + weights_.second,
+                     .bias = bias,
+                     .addend = chain().second.residual ? buffers.residual + written : nullptr,
+                     .output = buffers.result + written,
+                     .images = static_cast<int>(here.images),
+                     .inImage = static_cast<std::ptrdiff_t>(floatsOfImage()),
+                     .outImage = out.image,
+                     .firstTile = isWhole ? 0 : here.lines.from * driver_.tilesOfLine(),
+                     .endTile = isWhole ? driver_.tiles() : here.lines.to * driver_.tilesOfLine(),
+                     .firstGroup = 0,
+                     .endGroup = driver_.groups().size(),
+                     .activation = chain().second.activation,
+                     .isNonTemporal = isNonTemporal,
+                     .fetched = part + 1 < some.to
+                                    ? inputOf(buffers.input, parts_.part(part + 1, second().batch, second().height))
+                                    : MemoryParts{}});
       }
-      const std::ptrdiff_t written = static_cast<std::ptrdiff_t>(image) * out.image;
-      const std::size_t firstTile = parts_.ofImage == 1 ? 0 : lines.from * driver_.tilesOfLine();
-      const std::size_t endTile = parts_.ofImage == 1 ? driver_.tiles() : lines.to * driver_.tilesOfLine();
-      // The driver's tiles count from the image's first line.
-      driver_.run({.input = between - static_cast<std::ptrdiff_t>(lines.from) * lineOfBlock(),
-                   .packed = buffers.packedWeights + weights_.second,
-                   .bias = bias,
-                   .addend = chain().second.residual ? buffers.residual + written : nullptr,
-                   .output = buffers.result + written,
-                   .images = static_cast<int>(endImage - image),
-                   .inImage = static_cast<std::ptrdiff_t>(floatsOfImage()),
-                   .outImage = out.image,
-                   .firstTile = firstTile,
-                   .endTile = endTile,
-                   .firstGroup = 0,
-                   .endGroup = driver_.groups().size(),
-                   .activation = chain().second.activation,
-                   .isNonTemporal = isNonTemporal});
     });
   }
 
  private:
   const Shape& second() const { return chain().second.shape; }
+  /// Parts that follow each other are one task: each fetches what the next one reads.
+  std::size_t tasks() const {
+    const auto workers = static_cast<std::size_t>(chain().second.maxWorkers);
+    return workers == 1 ? 1 : std::min(parts_.count(second().batch), 4 * workers);
+  }
+  /// What a part reads, but for lines that the part before it has read.
+  MemoryParts inputOf(const float* input, const ImagePart& part) const {
+    const Shape& s = chain().first.shape;
+    const BlockSteps in = blockSteps(chain().first.inputLayout, s.inChannels, s.height, s.width);
+    const auto line = [&](std::size_t result) {
+      const int behind =
+          static_cast<int>(result) * s.strideHeight - s.padHeight + (s.kernelHeight - 1) * s.dilationHeight;
+      return std::clamp(behind, 0, s.height);
+    };
+    const int first = part.lines.from == 0 ? 0 : line(part.lines.from - 1) + 1;
+    const int end = std::min(s.height, line(part.lines.to - 1) + 1);
+    const std::ptrdiff_t pixels = std::ptrdiff_t{std::max(0, end - first)} * s.width;
+    const float* const from =
+        input + static_cast<std::ptrdiff_t>(part.image) * in.image + std::ptrdiff_t{first} * s.width * in.pixel;
+    if (in.pixel != blockLength) return {from, 1, pixels * in.pixel, 0};
+    return {from, s.inBlocks(), pixels * blockLength, in.block};
+  }
   std::ptrdiff_t lineOfBlock() const { return std::ptrdiff_t{second().width} * blockLength; }
   /// Of an image's part.
   std::size_t floatsOfImage() const {

@@ -25,6 +25,9 @@ constexpr std::size_t inputBytesAtOnce = 384 * 1024;
 // What a run of values costs beside its products. Permuted, several of them are one.
 constexpr double cyclesOfRun = 4, cyclesOfPermutedRun = 1;
 
+/// Tiles of a call behind which it is asked what to fetch next.
+constexpr int tilesOfFetch = 2;
+
 /// What reading a value costs whose line of the cache another pixel of the tile has driven out of the L1 cache.
 constexpr double cyclesOfLostLine = 0.6;
 
@@ -388,6 +391,8 @@ void DirectDriver::run(const DirectRun& what) const {
   call.outputPixel = shape_.outPixel;
   call.writesPairs = what.writesPairs;
   call.outputBlock = shape_.outPlane;
+  MemoryParts fetched = what.fetched;
+  const float* fetchedNext = fetched.first;
   call.lanes = what.lanes;
   call.offsets = what.offsets;
   for (std::size_t g = what.firstGroup; g < what.endGroup; ++g) {
@@ -409,7 +414,7 @@ void DirectDriver::run(const DirectRun& what) const {
     for (std::size_t from = 0; from < inBlocks; from += chunkBlocks_) {
       const std::size_t to = std::min(inBlocks, from + chunkBlocks_);
       const float* ahead = call.weights + rowsBefore_[to] * group.blocks * blockLength;
-      call.weightsAhead = &ahead;
+      call.weightsAhead = fetched.count > 0 ? &fetchedNext : &ahead;
       if (what.weightsEnd != nullptr) {  // as many as are used now
         const std::ptrdiff_t used = (rowsBefore_[to] - rowsBefore_[from]) * group.blocks * blockLength;
         call.weightsEnd = ahead + std::min(used, what.weightsEnd - ahead);
@@ -433,6 +438,15 @@ void DirectDriver::run(const DirectRun& what) const {
           call.runCount = static_cast<int>(to - from) * list.taps;
           call.input = input + tile.input;
           call.output = output + tile.output;
+          if (fetched.count > 0) {
+            call.tiles = std::min(call.tiles, tilesOfFetch);
+            const float* end = fetched.first + fetched.floats;
+            if (fetchedNext >= end && --fetched.count > 0) {
+              fetchedNext = fetched.first += fetched.step;
+              end = fetchedNext + fetched.floats;
+            }
+            call.weightsEnd = end;
+          }
           call.addend = addend != nullptr ? addend + tile.output : nullptr;
           ofPixels[tile.pixels](call);
         }

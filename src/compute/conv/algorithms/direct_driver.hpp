@@ -54,6 +54,13 @@ struct OutGroup {
 /// Weights of a group of outputs that are read for all tiles before the next ones are.
 inline constexpr std::size_t weightBytesAtOnce = 256 * 1024;
 
+/// Parts of memory, each of `floats` floats, that begin `step` floats apart.
+struct MemoryParts {
+  const float* first = nullptr;
+  int count = 0;
+  std::ptrdiff_t floats = 0, step = 0;
+};
+
 /// What one call of DirectDriver::run computes.
 struct DirectRun {
   const float* input;  // of the first image, pixel (0, 0)
@@ -77,6 +84,8 @@ struct DirectRun {
   /// If scattered: the taps that count, the others are outside the image for all tiles of the run; all if there are
   /// none.
   std::size_t firstTap = 0, endTap = 0;
+  /// In place of weights, this is brought into the L2 cache: for who reads it next.
+  MemoryParts fetched{};
   /// With kernels of pairs: the output and what is added to it are bfloat16, of a float each two. The driver
   /// sumsAtOnce() then.
   bool writesPairs = false;
