@@ -8,6 +8,7 @@
 #include <cstdio>
 #include <stdexcept>
 
+#include "compute/conv_chain.hpp"
 #include "compute/drawn_layers.hpp"
 #include "support/command_line.hpp"
 #include "support/output.hpp"
@@ -61,6 +62,9 @@ ConvOptions parseConv(int argc, char** argv) {
   app.add_flag("--bf16", options.numbers.areBfloat16, "activations of tacc in bfloat16; the peers' stay float32");
   app.add_flag("--round-weights", options.numbers.roundsWeights, "with --bf16: weights may be rounded to bfloat16 too")
       ->needs("--bf16");
+  app.add_flag(
+      "--chains", options.chains,
+      "channel-wise layers and the 1x1 layers behind them, forward: in one pass, in turn, and the peers' in turn");
   app.add_flag("--cpu-time", options.processorTime,
                "count processor time, for a machine that others use too (one thread)");
   app.add_option("--json", options.jsonFile, "write the results to this file");
@@ -78,6 +82,9 @@ ConvOptions parseConv(int argc, char** argv) {
     if (options.processorTime && options.threads > 1) throw std::invalid_argument("--cpu-time is for one thread");
     if ((options.plain || options.nhwc) && options.numbers.areBfloat16)
       throw std::invalid_argument("--plain and --nhwc are for float32");
+    if (options.chains && (options.plain || options.nhwc || options.numbers.areBfloat16 || !passes.empty() ||
+                           !options.algorithm.empty() || options.drawn > 0))
+      throw std::invalid_argument("--chains is forward, of networks, in blocks and float32, by the library's choice");
     if (options.plain && options.nhwc) throw std::invalid_argument("--plain and --nhwc are different layouts");
     for (const std::string& name : options.peers) {
       const auto isNamed = [&](const ConvPeer& peer) { return peer.name == name; };
@@ -169,7 +176,18 @@ int runConvBench(int argc, char** argv) {
   std::vector<tools::Network> networks;
   for (const std::string& name : options.networks) networks.push_back(tools::findNetwork(name));
   if (options.drawn > 0) networks.push_back({"drawn", drawLayers(options.drawn, options.seed)});
+  const auto keep = [&](ConvResult result) {
+    isRight = isRight && result.wrong == 0;
+    report.results.push_back(std::move(result));
+    fmt::print("{}", convLine(report, report.results.back()));
+    std::fflush(stdout);
+  };
   for (const auto& [name, layers] : networks) {
+    for (const LayerChain& chain : options.chains ? findChains(layers) : std::vector<LayerChain>{}) {
+      if (!isWanted(options, chain.first.name)) continue;
+      for (const int batch : options.batches) keep(measureChain(options, name, chain, batch));
+    }
+    if (options.chains) continue;
     for (const tools::Layer& layer : layers) {
       if (!isWanted(options, layer.name)) continue;
       for (const taccConvPass_t pass : options.passes) {
@@ -179,10 +197,7 @@ int runConvBench(int argc, char** argv) {
           ConvProblem problem(layer, pass, batch);
           problem.isPlain = options.plain || options.nhwc;
           if (options.nhwc) problem.plainLayout = taccLayoutNhwc;
-          report.results.push_back(measure(options, name, problem));
-          isRight = isRight && report.results.back().wrong == 0;
-          fmt::print("{}", convLine(report, report.results.back()));
-          std::fflush(stdout);
+          keep(measure(options, name, problem));
         }
       }
     }

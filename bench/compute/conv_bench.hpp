@@ -24,6 +24,7 @@ struct ConvOptions {
   bool winograd = false;       ///< also where it rounds more than the definition
   bool plain = false;          ///< NCHW before and after, reordering counts
   bool nhwc = false;           ///< likewise NHWC
+  bool chains = false;         ///< channel-wise layers and the 1x1 layers behind them, as one
   ConvNumbers numbers;         ///< tacc's; peers stay with float32
   std::string jsonFile, plotFile;
 };

@@ -54,6 +54,8 @@ class ConvContestant {
   virtual std::vector<float> result() = 0;
   /// What its own model says that a run takes; 0 where it has none.
   virtual double predictedSeconds() const { return 0; }
+  /// Whether, from now on, it reads its input where `before` writes its result: of the same library, in one layout.
+  virtual bool readsWhatIsWrittenBy(ConvContestant&) { return false; }
   /// Seconds for bringing activations from NCHW to where run() has them and its result back; 0 if not needed.
   double reorderSeconds();
 

@@ -104,6 +104,13 @@ class OnednnContestant final : public ConvContestant {
 
   bool reorders() const override { return !isAsItIs_; }
 
+  bool readsWhatIsWrittenBy(ConvContestant& before) override {
+    const auto* const other = dynamic_cast<OnednnContestant*>(&before);
+    if (other == nullptr || other->output_.get_desc() != input_.get_desc()) return false;
+    input_.set_data_handle(other->output_.get_data_handle());
+    return true;
+  }
+
  private:
   // oneDNN 3 describes a primitive in one step; 2 in two.
 #if DNNL_VERSION_MAJOR >= 3
