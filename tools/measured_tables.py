@@ -13,6 +13,7 @@ import typing
 
 folder = pathlib.Path(__file__).resolve().parent.parent / "docs/measurements"
 LABELS = {"onednn": "oneDNN", "openblas": "OpenBLAS", "libxsmm": "libxsmm", "pytorch": "PyTorch", "tacc": "the best",
+          "depthwise-product": "one pass", "in-turn": "one behind the other",
           "mpich": "MPICH", "openmpi": "Open MPI", "gloo": "Gloo", "mpich+tacc": "MPICH preloaded", "openmpi+tacc": "Open MPI preloaded",
           "resnet50": "ResNet-50", "vgg16": "VGG-16", "alexnet": "AlexNet", "googlenet": "GoogLeNet"}
 UNITS = {"K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
