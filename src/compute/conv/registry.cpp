@@ -32,6 +32,7 @@ constexpr ConvAlgorithm algorithms[] = {
     {"direct", servesDirectBackwardData, makeDirectBackwardData, ConvOffer::byPrice, OutputLayouts::blockedOrNhwc},
     {"direct", servesDirectBackwardWeights, makeDirectBackwardWeights, ConvOffer::byPrice,
      OutputLayouts::blockedOrNhwc},
+    {"tap-scatter", servesTapScatter, makeTapScatter},
     {"few-outputs", servesFewOutputs, makeFewOutputs},
     {"depthwise", servesDepthwise, makeDepthwise, ConvOffer::byPrice, OutputLayouts::blockedOrNhwc},
     {"depthwise", servesDepthwiseGradients, makeDepthwiseGradients, ConvOffer::byPrice, OutputLayouts::blockedOrNhwc},

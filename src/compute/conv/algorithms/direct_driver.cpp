@@ -118,10 +118,13 @@ double DirectDriver::cyclesOfLine(double blocks, int tiles, double inside) const
   const auto cyclesOfRow = [&](int pixels, int used) {
     if (shape_.isPermuted)
       return std::max(permutedLatency, (isShared ? 1.15 : 1.7) * productCycles(kernels_, blocks, used));
+    // A step of few pixels is over before its weights are there.
+    constexpr double cyclesOfFarBlock = 3;
+    const double arriving = areFar ? cyclesOfFarBlock * blocks : 0;
     const double late = areFar && heldWeights(kernels_.registers, vectors, pixels) < vectors ? 0.5 : 0;
     // Values that do not come in runs have addresses of their own.
     // A core that has enough to do with the multiply-adds hides them.
-    return (stepCycles(kernels_, blocks, pixels, used) + late) *
+    return std::max(arriving, stepCycles(kernels_, blocks, pixels, used) + late) *
            (shape_.isScattered && hasTwoWideUnits(kernels_) ? 1.1 : 1);
   };
   // With strides most of every part of a page that is fetched is not used, so input is better read fewer times.
