@@ -108,6 +108,11 @@ double gradientCycles(const KernelSet& kernels, double blocks, int rows) {
   return std::max({productCycles(kernels, blocks, rows), loads / 2, latencyCycles / sets}) + 0.2 * blocks;
 }
 
+double gradientLineCycles(const KernelSet& kernels, double blocks, int rows) {
+  constexpr double ofSets = 14;
+  return lineCycles + (gradientSets(vectorsOf(kernels, blocks) * rows) == 1 ? 0 : ofSets);
+}
+
 double tileCycles(const KernelSet& kernels, double blocks, int pixels) {
   const double accumulators = blocks * blockLength / kernels.fmaLanes * pixels;
   // Cores that are never short of anything but arithmetic hide small tiles' ends behind the next one's beginning.

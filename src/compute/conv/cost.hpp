@@ -20,6 +20,9 @@ inline constexpr double latencyCycles = 4;
 /// Cycles of a gradient kernel for a pixel of a tile of that many blocks and rows.
 double gradientCycles(const KernelSet& kernels, double blocks, int rows);
 
+/// What a gradient kernel takes for a line beside its pixels: where few sums are several sets, these are joined.
+double gradientLineCycles(const KernelSet& kernels, double blocks, int rows);
+
 /// Cycles of one tile beside its steps: starting, reading and writing the accumulators.
 double tileCycles(const KernelSet& kernels, double blocks, int pixels);
 

@@ -54,11 +54,16 @@ class DirectBackwardWeights final : public ConvPlan {
     }
     const bool isOneLine =
         s.kernelHeight * s.kernelWidth == 1 && s.outWidth * s.strideWidth == s.strideHeight * s.width;
-    double tiles = 0;
-    for (const OutPart& part : outParts_) tiles += static_cast<double>(rowPartsOf(part, false).size()) * inBlocks();
+    double tiles = 0, ofLine = 0;
+    for (const OutPart& part : outParts_) {
+      const auto& rows = rowPartsOf(part, false);
+      const double here = static_cast<double>(rows.size()) * inBlocks();
+      tiles += here;
+      ofLine += here * gradientLineCycles(kernels_, (part.to - part.from) / 2.0, rows.front().size());
+    }
     const double parts = double(ceilDivide(s.batch, imagesAtOnce_)) * ceilDivide(s.outHeight, linesAtOnce_);
     const double calls = parts * s.kernelHeight * s.kernelWidth;
-    const double beside = tiles * (calls * callCycles + (isOneLine ? 0 : s.batch * lines * s.kernelWidth * lineCycles));
+    const double beside = tiles * calls * callCycles + (isOneLine ? 0 : s.batch * lines * s.kernelWidth * ofLine);
     // A line of the gradient for each tile, from the L2 cache where it is not in the L1 cache still. Where it is one
     // vector little else is done meanwhile.
     constexpr double cyclesOfLine = 4.5;

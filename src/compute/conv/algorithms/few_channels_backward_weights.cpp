@@ -44,8 +44,12 @@ class FewChannelsBackwardWeights final : public ConvPlan {
     const double parts = ceilDivide(shape().outHeight, image_.linesAtOnce());
     const double tiles = static_cast<double>(tiles_.rowParts.size() * tiles_.blockParts.size());
     const double beside = sweeps * tiles * (lines * lineCycles + shape().batch * parts * callCycles);
+    // Every part of every image but the first adds to all sums.
+    constexpr double bytesOfL1 = 24 * 1024, bytesOfCycle = 20;
+    const double sumBytes = static_cast<double>(blockedFloats() * sizeof(float));
+    const double added = sumBytes > bytesOfL1 ? (shape().batch * parts - 1) * 2 * sumBytes / bytesOfCycle : 0;
     const double inside = joinsLines_ ? 1 : image_.insidePart();
-    return (lines * inside * shape().outWidth * sweeps * tiles_.cyclesOfPixel + beside +
+    return (lines * inside * shape().outWidth * sweeps * tiles_.cyclesOfPixel + beside + added +
             shape().batch * image_.copyCycles()) /
            assumedHertz;
   }
