@@ -39,7 +39,7 @@ class PlaneLines {
   /// Brings a line to where its zeros are already.
   void prepare(const float* line, float* to) const;
   /// Cycles for one line.
-  double prepareCycles() const { return step_ == 1 ? 20 + width_ / 8.0 : 20 + 1.2 * width_; }
+  double prepareCycles() const;
 
  private:
   Shape shape_;
@@ -49,6 +49,7 @@ class PlaneLines {
   std::ptrdiff_t together_ = 0;    // floats of pixels that are together
   std::ptrdiff_t lineFloats_ = 0;  // of all of a line
   int ringLines_;
+  std::vector<char> isRead_;  // of the pixels that are together, those that any tap reads
   std::vector<std::vector<Column>> taps_;  // of every phase
 };
 
