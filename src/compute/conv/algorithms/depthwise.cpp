@@ -245,8 +245,9 @@ class Depthwise final : public LinesPlan {
       parts_ = {{kernels_.depthwiseApart[width][line_.strideWidth], {0, width}}};
       return;
     }
-    // From memory, wide strides go a tap at a time: what all pixels of a strip read is asked for at once then.
-    if (line_.strideWidth <= (comesFromMemory() ? 2 : 4)) {
+    // From memory, strides wider than the kernel go a tap at a time: what all pixels of a strip read is asked for at once.
+    const bool skipsColumns = width < line_.strideWidth;
+    if (line_.strideWidth <= (comesFromMemory() && skipsColumns ? 2 : 4)) {
       for (const DepthwiseTaps& taps : depthwiseTaps(width, line_.dilationWidth, line_.padWidth)) {
         parts_.push_back({kernels_.depthwise[taps.width][line_.strideWidth], taps});
       }
