@@ -32,8 +32,9 @@ struct Case {
 };
 
 std::string describe(const Case& c) {
-  return fmt::format("op {} sources {} destinations {} count {} divisor {} streaming {} in place {} offset {}", c.op,
-                     c.sources, c.destinations, c.count, c.divisor, c.streaming, c.inPlace, c.offset);
+  return fmt::format("op {} sources {} destinations {} count {} divisor {} streaming {} in place {} offset {}",
+                     static_cast<int>(c.op), c.sources, c.destinations, c.count, c.divisor, c.streaming, c.inPlace,
+                     c.offset);
 }
 
 /// Inputs of type T that all cases share.
