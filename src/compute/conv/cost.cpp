@@ -60,7 +60,10 @@ double insidePairs(int results, int taps, int stride, int dilation, int pad, int
 double transferCycles(double bytes, double ofMemory) {
   constexpr double lastCacheBytes = 16 * 1024 * 1024, ofLastCache = 20;
   if (staysInL2(static_cast<std::size_t>(bytes))) return 0;
-  return bytes / (bytes > lastCacheBytes ? ofMemory : ofLastCache);
+  // Of what is little more than half of the L2 cache, most is still there.
+  const double half = static_cast<double>(l2CacheBytes()) / 2;
+  const double part = std::min(1., (bytes - half) / half);
+  return part * bytes / (bytes > lastCacheBytes ? ofMemory : ofLastCache);
 }
 
 std::size_t l2CacheBytes() {

@@ -84,7 +84,9 @@ class Depthwise final : public LinesPlan {
     return static_cast<std::size_t>(shape().inBlocks()) * static_cast<std::size_t>(taps()) * blockLength;
   }
   double predictedSeconds() const override {
-    return seconds(static_cast<double>(shape().inPlane() + shape().outPlane()));
+    const bool isForward = description_.pass == taccConvForward;
+    return seconds((isForward ? depthwisePartRead(shape()) : 1) * static_cast<double>(shape().inPlane()) +
+                   static_cast<double>(shape().outPlane()));
   }
   double secondsOfLines() const override { return seconds(0); }
   std::size_t floatsOfCopy() const override { return copyFloats_; }
@@ -140,7 +142,7 @@ class Depthwise final : public LinesPlan {
     const bool isAny = parts_.front().kernel == kernels_.depthwiseAny;
     const DepthwiseMethod method = isAny ? DepthwiseMethod::anyStrips : DepthwiseMethod::strips;
     const double copied = copyFloats_ == 0 ? 0 : cyclesOfCopy * line_.inputHeight * line_.inputWidth;
-    return std::max(planes * (depthwiseCycles(shape(), kernels_, method, parts_.size()) + copied),
+    return std::max(planes * (depthwiseCycles(shape(), kernels_, method, outputHeight_, parts_.size()) + copied),
                     transferCycles(planes * moved * sizeof(float), isAny ? 11 : 12)) /
            assumedHertz;
   }
@@ -177,10 +179,9 @@ class Depthwise final : public LinesPlan {
   }
   /// Without the input that no tap reads.
   double bytesUsed() const {
-    const double read = std::min(1., double(shape().kernelHeight) / shape().strideHeight) *
-                        std::min(1., double(shape().kernelWidth) / shape().strideWidth);
     return double(shape().batch) * shape().inBlocks() * sizeof(float) *
-           (read * static_cast<double>(shape().inPlane()) + static_cast<double>(shape().outPlane()));
+           (depthwisePartRead(shape()) * static_cast<double>(shape().inPlane()) +
+            static_cast<double>(shape().outPlane()));
   }
   bool comesFromMemory() const { return layers::isTooLargeForCaches(tensorBytes()); }
 
@@ -245,7 +246,8 @@ class Depthwise final : public LinesPlan {
       parts_ = {{kernels_.depthwiseApart[width][line_.strideWidth], {0, width}}};
       return;
     }
-    // From memory, strides wider than the kernel go a tap at a time: what all pixels of a strip read is asked for at once.
+    // From memory, strides wider than the kernel go a tap at a time: what all pixels of a strip read is asked for at
+    // once.
     const bool skipsColumns = width < line_.strideWidth;
     if (line_.strideWidth <= (comesFromMemory() && skipsColumns ? 2 : 4)) {
       for (const DepthwiseTaps& taps : depthwiseTaps(width, line_.dilationWidth, line_.padWidth)) {

@@ -54,9 +54,14 @@ std::vector<DepthwiseTaps> depthwiseTaps(int width, int dilation, int pad);
 /// tap at a time, whose products are summed, or added to the result.
 enum class DepthwiseMethod { strips, anyStrips, tapSums, tapAdditions };
 
-/// Cycles for one image and block of channels, whichever pass: multiply-adds of the taps that are inside, and what
-/// begins and ends with every line, for each part of the taps.
-double depthwiseCycles(const Shape& shape, const KernelSet& kernels, DepthwiseMethod method, std::size_t parts = 1);
+/// The part of a plane of the input that any tap reads: with strides wider than the kernel lines and columns are left
+/// out.
+double depthwisePartRead(const Shape& shape);
+
+/// Cycles for one image and block of channels, with as many lines of results: multiply-adds of the taps that are
+/// inside, and what begins and ends with every line, for each part of the taps.
+double depthwiseCycles(const Shape& shape, const KernelSet& kernels, DepthwiseMethod method, int resultLines,
+                       std::size_t parts = 1);
 
 /// A forward plan that computes some lines of an image by themselves, for who reads them at once.
 class LinesPlan : public ConvPlan {

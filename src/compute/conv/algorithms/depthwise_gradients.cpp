@@ -68,14 +68,18 @@ class DepthwiseGradients final : public ConvPlan {
   }
   double predictedSeconds() const override {
     const double planes = double(shape().batch) * shape().inBlocks();
-    const double floats = planes * static_cast<double>(shape().inPlane() + shape().outPlane());
     const bool isData = description_.pass == taccConvBackwardData;
+    const double part = isData ? 1 : depthwisePartRead(shape());
+    const double floats =
+        planes * (part * static_cast<double>(shape().inPlane()) + static_cast<double>(shape().outPlane()));
     const DepthwiseMethod method = isData           ? DepthwiseMethod::tapAdditions
                                    : !taps_.empty() ? DepthwiseMethod::strips
                                                     : DepthwiseMethod::tapSums;
-    // A tap at a time the result goes through the caches twice.
-    return std::max(planes * (depthwiseCycles(shape(), kernels_, method, taps_.size()) + apartCycles()),
-                    transferCycles(floats * sizeof(float), isData ? 6 : 12)) /
+    // A tap at a time the result goes through the caches for every line of the kernel.
+    return std::max(planes * (depthwiseCycles(shape(), kernels_, method, isData ? shape().height : shape().outHeight,
+                                              taps_.size()) +
+                              apartCycles()),
+                    transferCycles(floats * sizeof(float), isData ? 11 / (1 + 0.25 * shape().kernelHeight) : 12)) /
            assumedHertz;
   }
 

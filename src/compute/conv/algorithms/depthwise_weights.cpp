@@ -50,21 +50,25 @@ std::vector<DepthwiseTaps> depthwiseTaps(int width, int dilation, int pad) {
   return parts;
 }
 
-double depthwiseCycles(const Shape& s, const KernelSet& kernels, DepthwiseMethod method, std::size_t parts) {
+double depthwisePartRead(const Shape& s) {
+  return std::min(1., double(s.kernelHeight) / s.strideHeight) * std::min(1., double(s.kernelWidth) / s.strideWidth);
+}
+
+double depthwiseCycles(const Shape& s, const KernelSet& kernels, DepthwiseMethod method, int resultLines,
+                       std::size_t parts) {
   const double perCycle = kernels.fmaLanes == blockLength && !hasTwoWideUnits(kernels) ? 1 : 2;
   const double vectors = double(blockLength) / kernels.fmaLanes;
   const double lines =
       insidePairs(s.outHeight, s.kernelHeight, s.strideHeight, s.dilationHeight, s.padHeight, s.height);
   const double columns = insidePairs(s.outWidth, s.kernelWidth, s.strideWidth, s.dilationWidth, s.padWidth, s.width);
   const double products = lines * columns * vectors / perCycle;
-  const double most = std::max(s.height, s.outHeight);
   switch (method) {
     case DepthwiseMethod::strips:
-      return 1.15 * products + 30 * most * static_cast<double>(parts);
+      return 1.15 * products + 30.0 * resultLines * static_cast<double>(parts);
     case DepthwiseMethod::anyStrips:
       // Whole strips, also where a part of one is outside.
       return 1.2 * lines * (s.outWidth <= 4 ? 4 : roundUp(s.outWidth, 7)) * s.kernelWidth * vectors / perCycle +
-             (20 + 8.0 * ceilDivide(s.outWidth, 7)) * std::min(most, std::max<double>(lines, s.outHeight));
+             (20 + 8.0 * ceilDivide(s.outWidth, 7)) * std::max<double>(lines, s.outHeight);
     case DepthwiseMethod::tapSums:  // two values are read for each product; sums are cleared, and delivered
       return 2.8 * products + 14 * lines * s.kernelWidth + callCycles;
     case DepthwiseMethod::tapAdditions:

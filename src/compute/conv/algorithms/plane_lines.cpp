@@ -102,4 +102,10 @@ void PlaneLines::prepare(const float* line, float* to) const {
   }
 }
 
+void PlaneLines::fetch(const float* from, int line) const {
+  if (line + shape_.strideHeight >= height_) return;
+  const float* const next = from + std::ptrdiff_t{shape_.strideHeight} * width_;
+  for (int x = 0; x < width_; x += blockLength) __builtin_prefetch(next + x);
+}
+
 }  // namespace tacc::conv

@@ -38,6 +38,10 @@ class PlaneLines {
   std::size_t floats() const { return static_cast<std::size_t>(channels_ * ringFloats()); }
   /// Brings a line to where its zeros are already.
   void prepare(const float* line, float* to) const;
+  /// Whether lines are left out between those that are read: hardware does not look ahead over them.
+  bool skipsLines() const { return !isData_ && shape_.kernelHeight < shape_.strideHeight; }
+  /// Fetches, where `from` is line `line`, the one that the next line of the result reads in its place.
+  void fetch(const float* from, int line) const;
   /// Cycles for one line.
   double prepareCycles() const;
 

@@ -59,7 +59,9 @@ class Ring {
       if (held_[slot] != line) {
         held_[slot] = line;
         for (int c = 0; c < lines_.channels(); ++c) {
-          lines_.prepare(planes + c * plane + std::ptrdiff_t{line} * lines_.width(), at + c * lines_.ringFloats());
+          const float* const from = planes + c * plane + std::ptrdiff_t{line} * lines_.width();
+          lines_.prepare(from, at + c * lines_.ringFloats());
+          if (lines_.skipsLines()) lines_.fetch(from, line);
         }
       }
       for (int c = 0; c < lines_.channels(); ++c) {
