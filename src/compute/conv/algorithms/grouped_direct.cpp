@@ -70,6 +70,10 @@ class Grouped final : public ConvPlan {
         description_(d),
         isForward_(d.pass == taccConvForward),
         isNonTemporal_(isNonTemporalResult(d)),
+        fetchesInput_(
+            isForward_ &&
+            layers::isTooLargeForCaches(
+                static_cast<std::size_t>(d.shape.batch * d.shape.inBlocks() * d.shape.inPlane()) * sizeof(float))),
         cut_(cutGroups(isForward_ ? GroupChannels{d.shape.groups, d.shape.outPerGroup(), d.shape.inPerGroup()}
                                   : GroupChannels{d.shape.groups, d.shape.inPerGroup(), d.shape.outPerGroup()},
                        kernels)),
@@ -158,6 +162,7 @@ class Grouped final : public ConvPlan {
                          .activation = description_.activation,
                          .lanes = part.lanes.data(),
                          .offsets = part.offsets.data(),
+                         .fetchesInput = fetchesInput_,
                          .isNonTemporal = isNonTemporal_});
         packed += part.driver.packedFloats();
       }
@@ -172,7 +177,7 @@ class Grouped final : public ConvPlan {
   std::ptrdiff_t sourcePlane() const { return isForward_ ? shape().inPlane() : shape().outPlane(); }
 
   Description description_;
-  bool isForward_, isNonTemporal_;
+  bool isForward_, isNonTemporal_, fetchesInput_;
   GroupCut cut_;
   GroupWeights weights_;
   std::vector<std::vector<Part>> parts_;  // of every kind of steps

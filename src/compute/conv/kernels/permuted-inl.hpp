@@ -121,6 +121,15 @@ template <int kTaps, int kStride, int kVectors, int kPixels>
   return true;
 }
 
+/// Fetches what lies some lines below the pixels that taps side by side read: where there is a stride hardware does not
+/// look ahead far enough.
+template <int kColumns>
+[[gnu::always_inline]] inline void fetchBelow(const float* input, std::ptrdiff_t distance) {
+  if (distance == 0) return;
+#pragma GCC unroll 32
+  for (int column = 0; column < kColumns; ++column) __builtin_prefetch(input + distance + column * blockLength);
+}
+
 /// kPixelStride 0: as the call says.
 template <int kPixels, int kPixelStride>
 void permutedTile(const TileCall& given) {
@@ -138,6 +147,7 @@ void permutedTile(const TileCall& given) {
           const int count = run->count;
           if constexpr (kPixelStride != 0) {
             constexpr int kStride = kPixelStride / blockLength;
+            if constexpr (kStride == 2) fetchBelow<kPixels * kStride>(input, call.fetchDistance);
             if (tryAdjacent<3, kStride>(sum, run, input, weights, lanes, offsets)) {
               run += 2;
               continue;
