@@ -106,8 +106,10 @@ class Grouped final : public ConvPlan {
     const double bytes = floats * sizeof(float) * shape().batch;
     // With strides the gradient of the input is written phase by phase, in no order that hardware looks ahead in.
     const bool hasPhases = !isForward_ && (shape().strideHeight > 1 || shape().strideWidth > 1);
-    // Forward with strides hardware does not look ahead either, and kernels wait for what they read.
-    if (isForward_ && shape().strideWidth > 1) {
+    // Forward with strides hardware does not look ahead either, and kernels wait for what they read, unless they fetch
+    // it before.
+    const bool isFetched = fetchesInput_ && shape().strideWidth == 2 && cut_.steps.front().isPermuted;
+    if (isForward_ && shape().strideWidth > 1 && !isFetched) {
       return (cycles_ * shape().batch + transferCycles(bytes, 6)) / assumedHertz;
     }
     return std::max(cycles_ * shape().batch, transferCycles(bytes, hasPhases ? 4 : 9)) / assumedHertz;

@@ -272,10 +272,17 @@ void permutedGradientThree(const GradientCall& call) {
         // The last tap of a pixel reads what the first one of the next pixel does.
         input -= call.shift * std::ptrdiff_t{blockLength};
         const std::ptrdiff_t nextLine = call.inputLine;
+        const float* gradientAhead = from + call.gradientAhead;
         Vector last{};
         const auto addPixel = [&](const Vector& first, bool hasOuter, bool hasMiddle) __attribute__((always_inline)) {
           __builtin_prefetch(input + nextLine);
           __builtin_prefetch(input + nextLine + blockLength);
+          if (call.inputAhead != 0) {
+            __builtin_prefetch(input + call.inputAhead, 0, 2);
+            __builtin_prefetch(input + call.inputAhead + blockLength, 0, 2);
+            __builtin_prefetch(gradientAhead, 0, 2);
+            gradientAhead += blockLength;
+          }
           if (hasOuter) {
 #pragma GCC unroll 16
             for (int row = 0; row < kRows; ++row) {
