@@ -41,8 +41,8 @@ class GroupedBackwardWeights final : public ConvPlan {
     // What does not stay in the L2 cache is read once for all lines of the kernel, while blocks are enough for all
     // workers.
     const auto workers = static_cast<std::size_t>(d.maxWorkers);
-    const bool staysForLines = staysInL2(static_cast<std::size_t>(bytesSeen(blocks_.front(), shape().batch)));
-    if (!staysForLines && (workers == 1 || blocks_.size() >= 4 * workers)) kernelLinesAtOnce_ = shape().kernelHeight;
+    isReadOnce_ = !staysInL2(static_cast<std::size_t>(bytesSeen(blocks_.front(), shape().batch)));
+    if (isReadOnce_ && (workers == 1 || blocks_.size() >= 4 * workers)) kernelLinesAtOnce_ = shape().kernelHeight;
   }
 
   std::size_t workspaceBytes() const override {
@@ -57,7 +57,7 @@ class GroupedBackwardWeights final : public ConvPlan {
     const double products =
         tapCost_.pixel * lines * columns + tapCost_.tiles * s.kernelWidth * (calls * callCycles + lines * lineCycles);
     // With strides hardware does not look ahead, and kernels wait for what they read, unless they fetch it before.
-    const bool isFetched = kernelLinesAtOnce_ > 1 && s.strideWidth == 2 && joinsThreeTaps(cut_.steps.front());
+    const bool isFetched = isReadOnce_ && s.strideWidth == 2 && joinsThreeTaps(cut_.steps.front());
     const double summed =
         s.strideWidth > 1 && !isFetched ? s.batch * products + transfers() : std::max(s.batch * products, transfers());
     return (summed + deliveryCycles()) / assumedHertz;
@@ -151,7 +151,7 @@ class GroupedBackwardWeights final : public ConvPlan {
     }
     // Again for each line of the kernel, also of those that go through an image together where it does not stay.
     const bool staysImage = staysInL2(static_cast<std::size_t>(bytesSeen(blocks_.front(), 1)));
-    const int times = staysImage ? s.kernelHeight / kernelLinesAtOnce_ : s.kernelHeight;
+    const int times = staysImage && isReadOnce_ ? 1 : s.kernelHeight;
     return times * transferCycles(std::max(once, repeated) * sizeof(float), 10);
   }
   /// Of input and gradient, by some blocks of results.
@@ -371,6 +371,7 @@ class GroupedBackwardWeights final : public ConvPlan {
   std::size_t mostSteps_ = 0;  // of a block
   int mostBlocks_ = 1;         // together
   int linesAtOnce_ = 1;
+  bool isReadOnce_ = false;    // with one worker; prices are of that
   int kernelLinesAtOnce_ = 1;  // of which one task goes through the images together
   TapCost tapCost_;            // of all blocks
 };

@@ -162,6 +162,55 @@ class GradientLines {
   std::ptrdiff_t input_, gradient_, inputPixel_, gradientPixel_;
 };
 
+/// Whether the sums of a line of the kernel and a window of the gradient fit into the registers for both vectors of a
+/// block. With a stride of 2 tensors come from behind the caches sooner than they are multiplied, and lines of the
+/// cache are asked for by half as many instructions then.
+template <int kWidth, int kStride>
+constexpr bool goesByPairs() {
+  constexpr int window = (kWidth + kStride - 1) / kStride;
+  return kStride == 2 && vectorsOfBlock == 2 && 2 * (kWidth + window + 1) <= TACC_REGISTERS;
+}
+
+/// Adds what a strip contributes to line `row` of the kernel, both vectors of the block together.
+template <class Strip, int kStride, int kPixel, class Ends, int kRows>
+[[gnu::always_inline]] inline void gradientStripOfPair(const GradientLine& line, const StripPlace& place, int row,
+                                                       const GradientSums<kRows, Strip::width>& sums) {
+  constexpr int kVectors = vectorsOfBlock;
+  float* const ofRow = sums.first + row * sums.line;
+  Vector sum[kVectors][Strip::width], g[kVectors][Strip::pixels];
+#pragma GCC unroll 2
+  for (int v = 0; v < kVectors; ++v) {
+#pragma GCC unroll 16
+    for (int t = 0; t < Strip::width; ++t) sum[v][t] = load(ofRow + t * blockLength + v * TACC_LANES);
+  }
+  MovingPlace<kPixel> gradient{line.gradient + place.output, line.gradientPixel};
+  const auto loadGradient = [&](int p) __attribute__((always_inline)) {
+    const float* const at = gradient.next();
+#pragma GCC unroll 2
+    for (int v = 0; v < kVectors; ++v) g[v][p] = inRegister(load(at + v * TACC_LANES));
+  };
+#pragma GCC unroll 16
+  for (int p = 0; p < (Ends::left + kStride - 1) / kStride; ++p) loadGradient(p);
+  visitColumns<Strip, Ends, kPixel>(
+      place, line.input + place.column + row * line.nextLine,
+      line.inputPixel, [&](int column, const float* here) __attribute__((always_inline)) {
+        if (column >= Ends::left && column % kStride == 0 && column / kStride < Strip::pixels)
+          loadGradient(column / kStride);
+#pragma GCC unroll 2
+        for (int v = 0; v < kVectors; ++v) {
+          const Vector x = inRegister(load(here + v * TACC_LANES));
+#pragma GCC unroll 16
+          for (int t = 0; t < Strip::width; ++t)
+            if (Strip::result(column, t) >= 0) sum[v][t] += g[v][Strip::result(column, t)] * x;
+        }
+      });
+#pragma GCC unroll 2
+  for (int v = 0; v < kVectors; ++v) {
+#pragma GCC unroll 16
+    for (int t = 0; t < Strip::width; ++t) store(ofRow + t * blockLength + v * TACC_LANES, sum[v][t]);
+  }
+}
+
 /// A strip of lines [from, to), whose vectors take turns.
 template <class Strip, int kStride, int kPixel, class Ends, int kRows>
 [[gnu::always_inline]] inline void gradientColumn(const GradientLines<kRows>& lines, const StripPlace& place,
@@ -171,10 +220,14 @@ template <class Strip, int kStride, int kPixel, class Ends, int kRows>
     GradientLine line = lines.line(y);
     const int end = Ends::areKnown ? lines.wholeEnd(y, to) : y;
     for (; y < end; ++y) {
-      for (int lane = 0; lane < blockLength; lane += TACC_LANES) {
-        sums.read(sum, lane);
-        gradientStrip<Strip, kStride, kRows, kPixel, Ends, true>(line, place, lane, sum);
-        sums.write(sum, lane);
+      if constexpr (Ends::areKnown && goesByPairs<Strip::width, kStride>()) {
+        for (int row = 0; row < kRows; ++row) gradientStripOfPair<Strip, kStride, kPixel, Ends>(line, place, row, sums);
+      } else {
+        for (int lane = 0; lane < blockLength; lane += TACC_LANES) {
+          sums.read(sum, lane);
+          gradientStrip<Strip, kStride, kRows, kPixel, Ends, true>(line, place, lane, sum);
+          sums.write(sum, lane);
+        }
       }
       lines.moveDown(line);
     }
