@@ -41,7 +41,7 @@ class GroupedBackwardWeights final : public ConvPlan {
     // What does not stay in the L2 cache is read once for all lines of the kernel, while blocks are enough for all
     // workers.
     const auto workers = static_cast<std::size_t>(d.maxWorkers);
-    isReadOnce_ = !staysInL2(static_cast<std::size_t>(bytesSeen(blocks_.front(), shape().batch)));
+    isReadOnce_ = !staysInL2(static_cast<std::size_t>(bytesSeen(blocks_.front(), shape().batch, false)));
     if (isReadOnce_ && (workers == 1 || blocks_.size() >= 4 * workers)) kernelLinesAtOnce_ = shape().kernelHeight;
   }
 
@@ -135,34 +135,32 @@ class GroupedBackwardWeights final : public ConvPlan {
     }
     return cost;
   }
-  /// Cycles for what comes from behind the L2 cache: each line of the kernel, or all together, goes through both
-  /// tensors, and through the input for each few blocks of results, unless what these see stays there.
+  /// Cycles for what comes from behind the L2 cache: each line of the kernel, or all together where an image stays
+  /// there for them, goes through both tensors, and through the input for each few blocks of results, unless what these
+  /// see stays there.
   double transfers() const {
     const Shape& s = shape();
-    const double used = std::min(1.0, double(s.outHeight) / s.height) *
-                        std::min(1.0, double(s.outWidth) * std::min(s.kernelWidth, s.strideWidth) / s.width);
-    const double inFloats = s.batch * used * static_cast<double>(s.inPlane());
-    const double outFloats = s.batch * static_cast<double>(s.outPlane());
-    const double once = s.inBlocks() * inFloats + s.outBlocks() * outFloats;
+    const bool isOnce = isReadOnce_ && staysInL2(static_cast<std::size_t>(bytesSeen(blocks_.front(), 1, true)));
+    const double once = s.batch * (s.inBlocks() * inFloatsUsed(isOnce) + s.outBlocks() * double(s.outPlane()));
     double repeated = 0;
     for (const Block& block : blocks_) {
-      const double seen = bytesSeen(block, s.batch) / sizeof(float);
-      if (!staysInL2(static_cast<std::size_t>(seen * sizeof(float)))) repeated += seen;
+      const double seen = bytesSeen(block, s.batch, isOnce);
+      if (!staysInL2(static_cast<std::size_t>(seen))) repeated += seen / sizeof(float);
     }
-    // Again for each line of the kernel, also of those that go through an image together where it does not stay.
-    const bool staysImage = staysInL2(static_cast<std::size_t>(bytesSeen(blocks_.front(), 1)));
-    const int times = staysImage && isReadOnce_ ? 1 : s.kernelHeight;
-    return times * transferCycles(std::max(once, repeated) * sizeof(float), 10);
+    return (isOnce ? 1 : s.kernelHeight) * transferCycles(std::max(once, repeated) * sizeof(float), 10);
+  }
+  /// Of a block of the input, of an image, by a line of the kernel or by all of them.
+  double inFloatsUsed(bool byAll) const {
+    const Shape& s = shape();
+    const int lines = byAll ? std::min(s.kernelHeight, s.strideHeight) : 1;
+    return std::min(1.0, double(s.outHeight) * lines / s.height) *
+           std::min(1.0, double(s.outWidth) * std::min(s.kernelWidth, s.strideWidth) / s.width) *
+           static_cast<double>(s.inPlane());
   }
   /// Of input and gradient, by some blocks of results.
-  double bytesSeen(const Block& block, int images) const {
-    const Shape& s = shape();
-    const double used = std::min(1.0, double(s.outHeight) / s.height) *
-                        std::min(1.0, double(s.outWidth) * std::min(s.kernelWidth, s.strideWidth) / s.width);
-    return images *
-           (static_cast<double>(stepsOf(block.span).counts.size()) * used * static_cast<double>(s.inPlane()) +
-            block.count * static_cast<double>(s.outPlane())) *
-           sizeof(float);
+  double bytesSeen(const Block& block, int images, bool byAll) const {
+    const double inputs = static_cast<double>(stepsOf(block.span).counts.size()) * inFloatsUsed(byAll);
+    return images * (inputs + block.count * static_cast<double>(shape().outPlane())) * sizeof(float);
   }
   /// Cycles for bringing sums to the weights, lanes of a group together.
   double deliveryCycles() const {
