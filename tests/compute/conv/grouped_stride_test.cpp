@@ -50,6 +50,23 @@ TEST(GroupedWithStrides, AreExactWithOtherHeightsOfTheKernel) {
   }
 }
 
+/// Images that do not stay in an L2 cache are gone through once for all lines of the kernel by one worker, and by each
+/// line of the kernel where workers are many.
+TEST(GroupedWithStrides, WeightsAreExactFromBehindTheCaches) {
+  for (const int kernelHeight : {1, 3, 4}) {
+    for (const int stride : {1, 2}) {
+      taccConvDesc_t desc = convolution(taccConvBackwardWeights, 16, 16, 40, 40, 16, 3, stride, 1);
+      desc.groups = 2;
+      desc.kernelHeight = kernelHeight;
+      desc.algorithm = "grouped";
+      expectExactAsChosen(desc);
+      desc.accumulate = 1;
+      desc.maxWorkers = 3;
+      expectExactAsChosen(desc, ThreadedExecutor(3).get());
+    }
+  }
+}
+
 TEST(GroupedWithStrides, GoLineByLineBackward) {
   for (const KernelSet* kernels : availableKernels()) {
     const ChosenPlan chosen = makePlan(understand(grouped(taccConvBackwardData, 32, 8, 56, 2, 1)), *kernels);

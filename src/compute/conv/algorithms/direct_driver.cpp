@@ -434,7 +434,8 @@ void DirectDriver::run(const DirectRun& what) const {
           const Tile& tile = tiles[t];
           call.tiles = std::min(tile.following + 1, static_cast<int>(endTile - t));
           call.inputTile = inputOf(tile.pixels);
-          call.fetchDistance = !fetches ? 0 : shape_.goesByLine ? shape_.strideHeight * shape_.inLine : call.inputTile;
+          const bool fetchesLines = shape_.goesByLine || shape_.isPermuted;
+          call.fetchDistance = !fetches ? 0 : fetchesLines ? shape_.strideHeight * shape_.inLine : call.inputTile;
           call.outputTile = outputOf(tile.pixels);
           const List& list = lists_[static_cast<std::size_t>(tile.list)];
           call.runs = runs_.data() + list.first + from * static_cast<std::size_t>(list.taps);

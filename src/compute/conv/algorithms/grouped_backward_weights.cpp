@@ -38,10 +38,15 @@ class GroupedBackwardWeights final : public ConvPlan {
     }
     const std::size_t line = static_cast<std::size_t>(shape().width + shape().outWidth) * blockLength * sizeof(float);
     linesAtOnce_ = static_cast<int>(std::clamp<std::size_t>(lineBytesAtOnce / line, 1, 64));
+    // What does not stay in the L2 cache is read once for all lines of the kernel, while blocks are enough for all
+    // workers.
+    const auto workers = static_cast<std::size_t>(d.maxWorkers);
+    isReadOnce_ = !staysInL2(static_cast<std::size_t>(bytesSeen(blocks_.front(), shape().batch, false)));
+    if (isReadOnce_ && (workers == 1 || blocks_.size() >= 4 * workers)) kernelLinesAtOnce_ = shape().kernelHeight;
   }
 
   std::size_t workspaceBytes() const override {
-    return static_cast<std::size_t>(description_.maxWorkers * mostBlocks_) * sumFloats() * sizeof(float);
+    return static_cast<std::size_t>(description_.maxWorkers) * sumFloatsOfTask() * sizeof(float);
   }
   double predictedSeconds() const override {
     const Shape& s = shape();
@@ -51,22 +56,34 @@ class GroupedBackwardWeights final : public ConvPlan {
     const double calls = lines / linesAtOnce_ + s.kernelHeight;
     const double products =
         tapCost_.pixel * lines * columns + tapCost_.tiles * s.kernelWidth * (calls * callCycles + lines * lineCycles);
-    // With strides hardware does not look ahead, and kernels wait for what they read.
+    // With strides hardware does not look ahead, and kernels wait for what they read, unless they fetch it before.
+    const bool isFetched = isReadOnce_ && s.strideWidth == 2 && joinsThreeTaps(cut_.steps.front());
     const double summed =
-        s.strideWidth > 1 ? s.batch * products + transfers() : std::max(s.batch * products, transfers());
+        s.strideWidth > 1 && !isFetched ? s.batch * products + transfers() : std::max(s.batch * products, transfers());
     return (summed + deliveryCycles()) / assumedHertz;
   }
 
   void run(const Buffers& buffers, const TaskExecutor& executor) const override {
     const float* const input = buffers.input;
     clearGradient(buffers.result, description_.weightLayout, shape(), description_.accumulate);
-    const auto lines = static_cast<std::size_t>(shape().kernelHeight);
-    executor.forEach(blocks_.size() * lines, [&](std::size_t index, int worker) {
-      float* const sums =
-          static_cast<float*>(buffers.workspace) + static_cast<std::size_t>(worker * mostBlocks_) * sumFloats();
-      const Block& block = blocks_[index / lines];
-      sumBlock(input, buffers.outputGradient, block, static_cast<int>(index % lines), sums);
-      deliver(sums, block, static_cast<int>(index % lines), buffers.result);
+    const auto parts = static_cast<std::size_t>(shape().kernelHeight / kernelLinesAtOnce_);
+    executor.forEach(blocks_.size() * parts, [&](std::size_t index, int worker) {
+      float* const sums = static_cast<float*>(buffers.workspace) + static_cast<std::size_t>(worker) * sumFloatsOfTask();
+      const Block& block = blocks_[index / parts];
+      const int first = static_cast<int>(index % parts) * kernelLinesAtOnce_;
+      std::fill_n(sums, sumFloatsOfTask(), 0.0F);
+      const std::size_t ofLine = static_cast<std::size_t>(mostBlocks_) * sumFloats();
+      for (int image = 0; image < shape().batch; ++image) {
+        for (int line = 0; line < shape().outHeight; line += linesAtOnce_) {
+          for (int r = 0; r < kernelLinesAtOnce_; ++r) {
+            sumPart(input, buffers.outputGradient, image, line, block, first + r,
+                    sums + static_cast<std::size_t>(r) * ofLine);
+          }
+        }
+      }
+      for (int r = 0; r < kernelLinesAtOnce_; ++r) {
+        deliver(sums + static_cast<std::size_t>(r) * ofLine, block, first + r, buffers.result);
+      }
     });
   }
 
@@ -118,21 +135,32 @@ class GroupedBackwardWeights final : public ConvPlan {
     }
     return cost;
   }
-  /// Cycles for what comes from behind the L2 cache: each line of the kernel goes through both tensors, and through the
-  /// input for each few blocks of results, unless what these see stays there.
+  /// Cycles for what comes from behind the L2 cache: each line of the kernel, or all together where an image stays
+  /// there for them, goes through both tensors, and through the input for each few blocks of results, unless what these
+  /// see stays there.
   double transfers() const {
     const Shape& s = shape();
-    const double used = std::min(1.0, double(s.outHeight) / s.height) *
-                        std::min(1.0, double(s.outWidth) * std::min(s.kernelWidth, s.strideWidth) / s.width);
-    const double inFloats = s.batch * used * static_cast<double>(s.inPlane());
-    const double outFloats = s.batch * static_cast<double>(s.outPlane());
-    const double once = s.inBlocks() * inFloats + s.outBlocks() * outFloats;
+    const bool isOnce = isReadOnce_ && staysInL2(static_cast<std::size_t>(bytesSeen(blocks_.front(), 1, true)));
+    const double once = s.batch * (s.inBlocks() * inFloatsUsed(isOnce) + s.outBlocks() * double(s.outPlane()));
     double repeated = 0;
     for (const Block& block : blocks_) {
-      const double seen = static_cast<double>(stepsOf(block.span).counts.size()) * inFloats + block.count * outFloats;
-      if (!staysInL2(static_cast<std::size_t>(seen * sizeof(float)))) repeated += seen;
+      const double seen = bytesSeen(block, s.batch, isOnce);
+      if (!staysInL2(static_cast<std::size_t>(seen))) repeated += seen / sizeof(float);
     }
-    return s.kernelHeight * transferCycles(std::max(once, repeated) * sizeof(float), 10);
+    return (isOnce ? 1 : s.kernelHeight) * transferCycles(std::max(once, repeated) * sizeof(float), 10);
+  }
+  /// Of a block of the input, of an image, by a line of the kernel or by all of them.
+  double inFloatsUsed(bool byAll) const {
+    const Shape& s = shape();
+    const int lines = byAll ? std::min(s.kernelHeight, s.strideHeight) : 1;
+    return std::min(1.0, double(s.outHeight) * lines / s.height) *
+           std::min(1.0, double(s.outWidth) * std::min(s.kernelWidth, s.strideWidth) / s.width) *
+           static_cast<double>(s.inPlane());
+  }
+  /// Of input and gradient, by some blocks of results.
+  double bytesSeen(const Block& block, int images, bool byAll) const {
+    const double inputs = static_cast<double>(stepsOf(block.span).counts.size()) * inFloatsUsed(byAll);
+    return images * (inputs + block.count * static_cast<double>(shape().outPlane())) * sizeof(float);
   }
   /// Cycles for bringing sums to the weights, lanes of a group together.
   double deliveryCycles() const {
@@ -166,23 +194,25 @@ class GroupedBackwardWeights final : public ConvPlan {
     return alignedFloats(mostSteps_ * static_cast<std::size_t>(shape().kernelWidth) * blockLength);
   }
 
-  void sumBlock(const float* input, const float* gradient, const Block& block, int r, float* sums) const {
+  /// Of a task: for each of its lines of the kernel and each block.
+  std::size_t sumFloatsOfTask() const {
+    return static_cast<std::size_t>(kernelLinesAtOnce_ * mostBlocks_) * sumFloats();
+  }
+
+  /// What some lines of an image's output, from one on, contribute to line r of the kernel.
+  void sumPart(const float* input, const float* gradient, int image, int firstLine, const Block& block, int r,
+               float* sums) const {
     const Shape& s = shape();
     const int dy = r * s.dilationHeight - s.padHeight;
-    const int from = firstInside(dy, s.strideHeight);
-    const int to = std::min(s.outHeight, endInside(dy, s.strideHeight, s.height));
-    std::fill_n(sums, static_cast<std::size_t>(block.count) * sumFloats(), 0.0F);
+    const int from = std::max(firstLine, firstInside(dy, s.strideHeight));
+    const int to = std::min({firstLine + linesAtOnce_, s.outHeight, endInside(dy, s.strideHeight, s.height)});
     if (from >= to) return;
     const GroupSpan& span = cut_.spans[block.span];
-    for (std::ptrdiff_t image = 0; image < s.batch; ++image) {
-      const float* const in = input + (image * s.inBlocks() + span.firstSource) * s.inPlane();
-      const float* const out = gradient + (image * s.outBlocks() + span.firstTarget + block.ofSpan) * s.outPlane();
-      for (int line = from; line < to; line += linesAtOnce_) {
-        const int count = std::min(linesAtOnce_, to - line);
-        const std::ptrdiff_t first = (std::ptrdiff_t{line} * s.strideHeight + dy) * s.width * blockLength;
-        sumLines(in + first, out + std::ptrdiff_t{line} * s.outWidth * blockLength, block, count, sums);
-      }
-    }
+    const float* const in = input + (std::ptrdiff_t{image} * s.inBlocks() + span.firstSource) * s.inPlane();
+    const float* const out =
+        gradient + (std::ptrdiff_t{image} * s.outBlocks() + span.firstTarget + block.ofSpan) * s.outPlane();
+    const std::ptrdiff_t first = (std::ptrdiff_t{from} * s.strideHeight + dy) * s.width * blockLength;
+    sumLines(in + first, out + std::ptrdiff_t{from} * s.outWidth * blockLength, block, to - from, sums);
   }
 
   /// All taps of a line of the kernel and all steps for some lines of the output; `input` is what the first one reads.
@@ -198,6 +228,10 @@ class GroupedBackwardWeights final : public ConvPlan {
     call.images = 1;
     call.outputRow = blockLength;
     call.accumulate = true;
+    if (kernelLinesAtOnce_ > 1) {  // which is when it comes from behind the L2 cache
+      call.inputAhead = linesAtOnce_ * call.inputLine;
+      call.gradientAhead = linesAtOnce_ * call.gradientLine;
+    }
     int firstStep = 0;
     for (std::size_t b = 0; b < steps.counts.size(); ++b) {
       const float* const plane = input + static_cast<std::ptrdiff_t>(b) * s.inPlane() + (b == 0 ? steps.firstValue : 0);
@@ -253,6 +287,7 @@ class GroupedBackwardWeights final : public ConvPlan {
       kernels[rows](call);
       if (!steps.isPermuted) call.input += rows;
       call.output += std::ptrdiff_t{rows} * blockLength;
+      call.inputAhead = call.gradientAhead = 0;  // the first part has fetched it
       done += rows;
     }
   }
@@ -334,7 +369,9 @@ class GroupedBackwardWeights final : public ConvPlan {
   std::size_t mostSteps_ = 0;  // of a block
   int mostBlocks_ = 1;         // together
   int linesAtOnce_ = 1;
-  TapCost tapCost_;  // of all blocks
+  bool isReadOnce_ = false;    // with one worker; prices are of that
+  int kernelLinesAtOnce_ = 1;  // of which one task goes through the images together
+  TapCost tapCost_;            // of all blocks
 };
 
 }  // namespace

@@ -70,6 +70,10 @@ class Grouped final : public ConvPlan {
         description_(d),
         isForward_(d.pass == taccConvForward),
         isNonTemporal_(isNonTemporalResult(d)),
+        fetchesInput_(
+            isForward_ &&
+            layers::isTooLargeForCaches(
+                static_cast<std::size_t>(d.shape.batch * d.shape.inBlocks() * d.shape.inPlane()) * sizeof(float))),
         cut_(cutGroups(isForward_ ? GroupChannels{d.shape.groups, d.shape.outPerGroup(), d.shape.inPerGroup()}
                                   : GroupChannels{d.shape.groups, d.shape.inPerGroup(), d.shape.outPerGroup()},
                        kernels)),
@@ -102,8 +106,10 @@ class Grouped final : public ConvPlan {
     const double bytes = floats * sizeof(float) * shape().batch;
     // With strides the gradient of the input is written phase by phase, in no order that hardware looks ahead in.
     const bool hasPhases = !isForward_ && (shape().strideHeight > 1 || shape().strideWidth > 1);
-    // Forward with strides hardware does not look ahead either, and kernels wait for what they read.
-    if (isForward_ && shape().strideWidth > 1) {
+    // Forward with strides hardware does not look ahead either, and kernels wait for what they read, unless they fetch
+    // it before.
+    const bool isFetched = fetchesInput_ && shape().strideWidth == 2 && cut_.steps.front().isPermuted;
+    if (isForward_ && shape().strideWidth > 1 && !isFetched) {
       return (cycles_ * shape().batch + transferCycles(bytes, 6)) / assumedHertz;
     }
     return std::max(cycles_ * shape().batch, transferCycles(bytes, hasPhases ? 4 : 9)) / assumedHertz;
@@ -158,6 +164,7 @@ class Grouped final : public ConvPlan {
                          .activation = description_.activation,
                          .lanes = part.lanes.data(),
                          .offsets = part.offsets.data(),
+                         .fetchesInput = fetchesInput_,
                          .isNonTemporal = isNonTemporal_});
         packed += part.driver.packedFloats();
       }
@@ -172,7 +179,7 @@ class Grouped final : public ConvPlan {
   std::ptrdiff_t sourcePlane() const { return isForward_ ? shape().inPlane() : shape().outPlane(); }
 
   Description description_;
-  bool isForward_, isNonTemporal_;
+  bool isForward_, isNonTemporal_, fetchesInput_;
   GroupCut cut_;
   GroupWeights weights_;
   std::vector<std::vector<Part>> parts_;  // of every kind of steps

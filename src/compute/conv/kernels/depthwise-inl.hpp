@@ -23,6 +23,9 @@ struct StripShape {
   static constexpr int pixels = kPixels;
   static constexpr int columns =
       kSpreads ? (kPixels + kWidth - 2 - kShift) / kStride + 1 : (kPixels - 1) * kStride + (kWidth - 1) * kDilation + 1;
+  /// Vectors of a block whose sums and weights fit into the registers together: lines of the cache that have two are
+  /// then asked for by half as many instructions.
+  static constexpr int together = vectorsOfBlock == 2 && 2 * (kPixels + kWidth + 1) <= TACC_REGISTERS ? 2 : 1;
   /// Columns before the first one that there is, at most, while the padding is narrower than the kernel.
   static constexpr int mostOutside = (kWidth - 1) * kDilation;
 
@@ -220,26 +223,38 @@ template <int kPixels, bool kIsWhole, int kPixel>
 template <class Strip, class Ends, int kPixel>
 [[gnu::always_inline]] inline void strip(const DepthwiseCall& call, const DepthwiseLines& lines,
                                          const StripPlace& place) {
-  for (int lane = 0; lane < blockLength; lane += TACC_LANES) {
-    Vector sum[Strip::pixels];
-    const Vector start = call.bias != nullptr ? load(call.bias + place.bias + lane) : Vector{};
+  constexpr int kTogether = Strip::together;
+  for (int lane = 0; lane < blockLength; lane += kTogether * TACC_LANES) {
+    Vector sum[kTogether][Strip::pixels];
+#pragma GCC unroll 2
+    for (int v = 0; v < kTogether; ++v) {
+      const Vector start = call.bias != nullptr ? load(call.bias + place.bias + lane + v * TACC_LANES) : Vector{};
 #pragma GCC unroll 16
-    for (int p = 0; p < Strip::pixels; ++p) sum[p] = start;
+      for (int p = 0; p < Strip::pixels; ++p) sum[v][p] = start;
+    }
     for (int i = 0; i < lines.count; ++i) {
       const float* const input = lines.input[i] + place.plane + place.column + lane;
       const float* const weights = lines.weights[i] + place.weights + lane;
-      Vector w[Strip::width];
+      Vector w[kTogether][Strip::width];
 #pragma GCC unroll 16
-      for (int t = 0; t < Strip::width; ++t) w[t] = load(weights + t * blockLength);
+      for (int t = 0; t < Strip::width; ++t) {
+#pragma GCC unroll 2
+        for (int v = 0; v < kTogether; ++v) w[v][t] = load(weights + t * blockLength + v * TACC_LANES);
+      }
       const auto multiply = [&](int column, const float* at) __attribute__((always_inline)) {
-        const Vector x = inRegister(load(at));
+#pragma GCC unroll 2
+        for (int v = 0; v < kTogether; ++v) {
+          const Vector x = inRegister(load(at + v * TACC_LANES));
 #pragma GCC unroll 16
-        for (int t = 0; t < Strip::width; ++t)
-          if (Strip::result(column, t) >= 0) sum[Strip::result(column, t)] += w[t] * x;
+          for (int t = 0; t < Strip::width; ++t)
+            if (Strip::result(column, t) >= 0) sum[v][Strip::result(column, t)] += w[v][t] * x;
+        }
       };
       visitColumns<Strip, Ends, kPixel>(place, input, call.inputPixel, multiply);
     }
-    finishStrip<Strip::pixels, Ends::areKnown, kPixel>(call, place, lane, sum);
+#pragma GCC unroll 2
+    for (int v = 0; v < kTogether; ++v)
+      finishStrip<Strip::pixels, Ends::areKnown, kPixel>(call, place, lane + v * TACC_LANES, sum[v]);
   }
 }
 
@@ -251,40 +266,67 @@ inline void moveToNextBlock(const DepthwiseCall& call, StripPlace& place) {
   place.bias += blockLength;
 }
 
+/// Lines of results that each strip is gone through in before the next one, so that its ends are asked for once.
+/// Strips of whole blocks are long enough to hide that.
+constexpr int linesOfStrip = vectorsOfBlock == 1 ? 1 : 4;
+
+/// What is the same for some lines of results, from the first one on.
+struct DepthwiseRows {
+  DepthwiseLines lines[linesOfStrip];
+  int count;
+  std::ptrdiff_t nextOutput;  // from line to line of the results
+};
+
+/// A strip of some lines of all blocks, in turn.
+template <class Strip, class Ends, int kPixel>
+[[gnu::always_inline]] inline void stripOfRows(const DepthwiseCall& call, const DepthwiseRows& rows, StripPlace place) {
+  const std::ptrdiff_t inputPixel = pixelStep<kPixel>(call.inputPixel);
+  for (int block = 0; block < call.blocks; ++block) {
+    StripPlace below = place;
+    for (int i = 0; i < rows.count; ++i) {
+      const DepthwiseLines& lines = rows.lines[i];
+      if (call.ahead != 0 && lines.count > 0) {
+        // What the lines below read first.
+        fetchPixels<Strip::columns - Strip::width + 1>(
+            lines.input[lines.count - 1] + place.plane + place.column + call.ahead,
+            call.spreadsLines ? 1 : call.strideHeight, call.inputWidth * inputPixel, inputPixel);
+      }
+      strip<Strip, Ends, kPixel>(call, lines, below);
+      below.output += rows.nextOutput;
+    }
+    moveToNextBlock(call, place);
+  }
+}
+
 /// Strips from one end of a line to the other, wide ones and, where few pixels are left, a narrow one; each of all
 /// blocks in turn.
 template <class Wide, class Narrow, int kPixel = blockLength>
 [[gnu::always_inline]] inline void depthwiseLines(const DepthwiseCall& call) {
   constexpr bool kIsSame = Wide::pixels == Narrow::pixels;
-  DepthwiseLines lines;
-  for (int y = call.from; y < call.to; ++y) {
-    collectLines(call, y, lines);
-    const std::ptrdiff_t inputPixel = pixelStep<kPixel>(call.inputPixel);
-    const std::ptrdiff_t outputPixel = pixelStep<kPixel>(call.outputPixel);
-    const std::ptrdiff_t line = y * (call.outputWidth * outputPixel);
+  const std::ptrdiff_t inputPixel = pixelStep<kPixel>(call.inputPixel);
+  const std::ptrdiff_t outputPixel = pixelStep<kPixel>(call.outputPixel);
+  DepthwiseRows rows;
+  rows.nextOutput = call.outputWidth * outputPixel;
+  for (int y = call.from; y < call.to; y += rows.count) {
+    rows.count = call.to - y < linesOfStrip ? call.to - y : linesOfStrip;
+    for (int i = 0; i < rows.count; ++i) collectLines(call, y + i, rows.lines[i]);
     for (int x = 0; x < call.outputWidth; x += Wide::pixels) {
       const int left = call.outputWidth - x;
       const int column = Wide::firstColumn(x, call.padWidth);
-      StripPlace place{column * inputPixel, -column, call.inputWidth - column, left, line + x * outputPixel};
-      for (int block = 0; block < call.blocks; ++block) {
-        if (call.ahead != 0 && lines.count > 0) {
-          // What the lines below read first.
-          fetchPixels<Wide::columns - Wide::width + 1>(
-              lines.input[lines.count - 1] + place.plane + place.column + call.ahead,
-              call.spreadsLines ? 1 : call.strideHeight, call.inputWidth * inputPixel, inputPixel);
-        }
-        if (kIsSame || left > Narrow::pixels) {
-          visitEnds<Wide, true>(
-              place,
-              [&]<class Ends>(Ends) __attribute__((always_inline)) { strip<Wide, Ends, kPixel>(call, lines, place); },
-              [&]() __attribute__((always_inline)) { strip<Wide, AnyEnds, kPixel>(call, lines, place); });
-        } else {
-          visitEnds<Narrow, false>(
-              place,
-              [&]<class Ends>(Ends) __attribute__((always_inline)) { strip<Narrow, Ends, kPixel>(call, lines, place); },
-              [&]() __attribute__((always_inline)) { strip<Narrow, AnyEnds, kPixel>(call, lines, place); });
-        }
-        moveToNextBlock(call, place);
+      const StripPlace place{column * inputPixel, -column, call.inputWidth - column, left,
+                             y * rows.nextOutput + x * outputPixel};
+      if (kIsSame || left > Narrow::pixels) {
+        visitEnds<Wide, true>(
+            place,
+            [&]<class Ends>(Ends)
+                __attribute__((always_inline)) { stripOfRows<Wide, Ends, kPixel>(call, rows, place); },
+            [&]() __attribute__((always_inline)) { stripOfRows<Wide, AnyEnds, kPixel>(call, rows, place); });
+      } else {
+        visitEnds<Narrow, false>(
+            place,
+            [&]<class Ends>(Ends)
+                __attribute__((always_inline)) { stripOfRows<Narrow, Ends, kPixel>(call, rows, place); },
+            [&]() __attribute__((always_inline)) { stripOfRows<Narrow, AnyEnds, kPixel>(call, rows, place); });
       }
     }
   }
@@ -294,6 +336,15 @@ template <class Wide, class Narrow, int kPixel = blockLength>
 /// A line of the kernel, up to 7 wide.
 template <int kWidth, int kStride, int kPixel>
 void depthwise(const DepthwiseCall& call) {
+  if constexpr (vectorsOfBlock == 2 && kWidth == 3 && kStride == 2 && kPixel != 0) {
+    // Large images come from the third cache, where what can be asked for at once is the limit.
+    constexpr int kFew = 4, leastWidth = 28;
+    if (call.outputWidth >= leastWidth && call.outputWidth % kFew == 0) {
+      using Strip = StripShape<kWidth, kStride, false, 0, kFew>;
+      depthwiseLines<Strip, Strip, kPixel>(call);
+      return;
+    }
+  }
   constexpr int kWide = TACC_REGISTERS >= 32 ? 14 : 7;
   depthwiseLines<StripShape<kWidth, kStride, false, 0, kWide>, StripShape<kWidth, kStride, false, 0, 7>, kPixel>(call);
 }

@@ -2,6 +2,8 @@
 // gradient go by, of which a window as wide as the kernel is there too. Each value of the input is read once for the
 // taps of a line. Included by one file per instruction set, as tile-inl.hpp.
 
+#include <type_traits>
+
 #include "compute/conv/kernels/depthwise-inl.hpp"
 
 namespace tacc::conv {
@@ -53,90 +55,271 @@ template <class Strip, int kStride, int kRows, int kPixel, class Ends, bool kAll
       });
 }
 
-/// The strip with its ends; `kIsFirst` as in visitEnds.
-template <class Strip, int kStride, int kRows, int kPixel, bool kIsFirst>
-[[gnu::always_inline]] inline void gradientPart(const GradientLine& line, const StripPlace& place, int lane,
-                                                Vector (&sum)[kRows][Strip::width]) {
-  // Strides this wide are rare, and each form takes its time to compile.
-  if constexpr (kStride > 2) {
-    const bool isInside = place.from <= 0 && place.to >= Strip::columns && place.pixels >= Strip::pixels;
-    if (isInside && line.there == (1U << kRows) - 1) {
-      gradientStrip<Strip, kStride, kRows, kPixel, KnownEnds<0, 0>, true>(line, place, lane, sum);
-    } else {
-      gradientStrip<Strip, kStride, kRows, kPixel, AnyEnds, false>(line, place, lane, sum);
-    }
+/// Ends of a strip where lines are outside: those of a whole line stay known.
+template <class Strip, int kStride, class Ends>
+using EndsOfPart = std::conditional_t<kStride <= 2 && (Ends::left > 0) && (Ends::right >= Strip::right), Ends, AnyEnds>;
+
+/// The same for the ends that are known.
+template <class Strip, int kStride, int kRows, int kPixel, class Ends>
+[[gnu::always_inline]] inline void gradientStripOfLine(const GradientLine& line, const StripPlace& place, int lane,
+                                                       Vector (&sum)[kRows][Strip::width]) {
+  if (Ends::areKnown && line.there == (1U << kRows) - 1) {
+    gradientStrip<Strip, kStride, kRows, kPixel, Ends, true>(line, place, lane, sum);
   } else {
-    visitEnds<Strip, kIsFirst>(
-        place,
-        [&]<class Ends>(Ends) __attribute__((always_inline)) {
-          constexpr bool kIsLine = Ends::left > 0 && Ends::right >= Strip::right;
-          if (line.there == (1U << kRows) - 1) {
-            gradientStrip<Strip, kStride, kRows, kPixel, Ends, true>(line, place, lane, sum);
-          } else if constexpr (kIsLine) {
-            gradientStrip<Strip, kStride, kRows, kPixel, Ends, false>(line, place, lane, sum);
-          } else {
-            gradientStrip<Strip, kStride, kRows, kPixel, AnyEnds, false>(line, place, lane, sum);
-          }
-        },
-        [&]() __attribute__((always_inline)) {
-          gradientStrip<Strip, kStride, kRows, kPixel, AnyEnds, false>(line, place, lane, sum);
-        });
+    using Part = EndsOfPart<Strip, kStride, Ends>;
+    gradientStrip<Strip, kStride, kRows, kPixel, Part, false>(line, place, lane, sum);
   }
 }
 
-/// Lines [from, to) of the gradient, and `rows` of kRows lines of the kernel from `row` on.
-template <int kWidth, int kStride, int kRows, int kPixel>
-[[gnu::always_inline]] inline void gradientOfRows(const DepthwiseGradientCall& call, int row, int rows, int from,
-                                                  int to) {
-  constexpr int kWide = TACC_REGISTERS >= 32 && kWidth == 3 ? 14 : 7;
-  using Wide = StripShape<kWidth, kStride, false, 0, kWide>;
-  using Narrow = StripShape<kWidth, kStride, false, 0, 7>;
-  const std::ptrdiff_t inputPixel = pixelStep<kPixel>(call.inputPixel);
-  const std::ptrdiff_t gradientPixel = pixelStep<kPixel>(call.gradientPixel);
-  const std::ptrdiff_t inputLine = call.inputWidth * inputPixel;
-  for (int lane = 0; lane < blockLength; lane += TACC_LANES) {
-    const std::ptrdiff_t sumsLine = call.sumsLine;
-    float* const sums = call.sums + row * sumsLine + lane;
-    Vector sum[kRows][kWidth];
+/// Calls visit(the strip's ends); `kIsFirst` as in visitEnds.
+template <class Strip, int kStride, bool kIsFirst, class Visit>
+[[gnu::always_inline]] inline void visitGradientEnds(const StripPlace& place, const Visit& visit) {
+  // Strides this wide are rare, and each form takes its time to compile.
+  if constexpr (kStride > 2) {
+    if (place.from <= 0 && place.to >= Strip::columns && place.pixels >= Strip::pixels) {
+      visit(KnownEnds<0, 0>{});
+    } else {
+      visit(AnyEnds{});
+    }
+  } else {
+    visitEnds<Strip, kIsFirst>(
+        place, visit, [&]() __attribute__((always_inline)) { visit(AnyEnds{}); });
+  }
+}
+
+/// The sums of some lines of a kernel in memory.
+template <int kRows, int kWidth>
+struct GradientSums {
+  float* first;
+  std::ptrdiff_t line;
+  int rows;
+
+  [[gnu::always_inline]] void read(Vector (&sum)[kRows][kWidth], int lane) const {
 #pragma GCC unroll 16
     for (int r = 0; r < kRows; ++r) {
 #pragma GCC unroll 16
-      for (int t = 0; t < kWidth; ++t) sum[r][t] = r < rows ? load(sums + r * sumsLine + t * blockLength) : Vector{};
+      for (int t = 0; t < kWidth; ++t)
+        sum[r][t] = r < rows ? load(first + r * line + t * blockLength + lane) : Vector{};
     }
-    for (int y = from; y < to; ++y) {
-      const int first = y * call.strideHeight - call.padHeight + row * call.dilationHeight;
-      GradientLine line{call.gradient + y * (call.gradientWidth * gradientPixel),
-                        call.input + first * inputLine,
-                        call.dilationHeight * inputLine,
-                        inputPixel,
-                        gradientPixel,
-                        0};
-#pragma GCC unroll 16
-      for (int r = 0; r < kRows; ++r) {
-        const int at = first + r * call.dilationHeight;
-        line.there |= r < rows && at >= 0 && at < call.inputHeight ? 1U << r : 0U;
-      }
-      for (int x = 0; x < call.gradientWidth; x += Wide::pixels) {
-        const int column = Wide::firstColumn(x, call.padWidth);
-        const int left = call.gradientWidth - x;
-        const int columns = (left - 1) * kStride + kWidth;
-        const int inside = call.inputWidth - column;
-        const StripPlace place{column * inputPixel, -column, columns < inside ? columns : inside, left,
-                               x * gradientPixel};
-        if (kWide == Narrow::pixels || left > Narrow::pixels) {
-          gradientPart<Wide, kStride, kRows, kPixel, true>(line, place, lane, sum);
-        } else {
-          gradientPart<Narrow, kStride, kRows, kPixel, false>(line, place, lane, sum);
-        }
-      }
-    }
+  }
+  [[gnu::always_inline]] void write(const Vector (&sum)[kRows][kWidth], int lane) const {
 #pragma GCC unroll 16
     for (int r = 0; r < kRows; ++r) {
       if (r >= rows) break;
 #pragma GCC unroll 16
-      for (int t = 0; t < kWidth; ++t) store(sums + r * sumsLine + t * blockLength, sum[r][t]);
+      for (int t = 0; t < kWidth; ++t) store(first + r * line + t * blockLength + lane, sum[r][t]);
     }
   }
+};
+
+/// Lines of the output's gradient, one after the other, for `rows` of kRows lines of the kernel.
+template <int kRows>
+class GradientLines {
+ public:
+  GradientLines(const DepthwiseGradientCall& call, int row, int rows, std::ptrdiff_t inputPixel,
+                std::ptrdiff_t gradientPixel)
+      : call_(call),
+        rows_(rows),
+        first_(row * call.dilationHeight - call.padHeight),
+        input_(call.inputWidth * inputPixel),
+        gradient_(call.gradientWidth * gradientPixel),
+        inputPixel_(inputPixel),
+        gradientPixel_(gradientPixel) {
+    // The first of the kernel's lines is inside from one line on, the last one as far as another.
+    const int last = call.inputHeight - 1 - first_ - (kRows - 1) * call.dilationHeight;
+    wholeFrom_ = first_ >= 0 ? 0 : (call.strideHeight - 1 - first_) / call.strideHeight;
+    wholeTo_ = rows < kRows || last < 0 ? wholeFrom_ : last / call.strideHeight + 1;
+  }
+
+  [[gnu::always_inline]] GradientLine line(int y) const {
+    const int first = first_ + y * call_.strideHeight;
+    unsigned there = 0;
+#pragma GCC unroll 16
+    for (int r = 0; r < kRows; ++r) {
+      const int at = first + r * call_.dilationHeight;
+      there |= r < rows_ && at >= 0 && at < call_.inputHeight ? 1U << r : 0U;
+    }
+    return {call_.gradient + y * gradient_,
+            call_.input + first * input_,
+            call_.dilationHeight * input_,
+            inputPixel_,
+            gradientPixel_,
+            there};
+  }
+  /// Moves to the line below, but for what is there.
+  [[gnu::always_inline]] void moveDown(GradientLine& line) const {
+    line.input += call_.strideHeight * input_;
+    line.gradient += gradient_;
+  }
+  /// Where lines end, from y on, for which all of the input's are inside; y: where there are none.
+  [[gnu::always_inline]] int wholeEnd(int y, int to) const {
+    return y < wholeFrom_ || y >= wholeTo_ ? y : wholeTo_ < to ? wholeTo_ : to;
+  }
+
+ private:
+  const DepthwiseGradientCall& call_;
+  int rows_, first_, wholeFrom_, wholeTo_;
+  std::ptrdiff_t input_, gradient_, inputPixel_, gradientPixel_;
+};
+
+/// Whether the sums of a line of the kernel and a window of the gradient fit into the registers for both vectors of a
+/// block. With a stride of 2 tensors come from behind the caches sooner than they are multiplied, and lines of the
+/// cache are asked for by half as many instructions then.
+template <int kWidth, int kStride>
+constexpr bool goesByPairs() {
+  constexpr int window = (kWidth + kStride - 1) / kStride;
+  return kStride == 2 && vectorsOfBlock == 2 && 2 * (kWidth + window + 1) <= TACC_REGISTERS;
+}
+
+/// Adds what a strip contributes to line `row` of the kernel, both vectors of the block together.
+template <class Strip, int kStride, int kPixel, class Ends, int kRows>
+[[gnu::always_inline]] inline void gradientStripOfPair(const GradientLine& line, const StripPlace& place, int row,
+                                                       const GradientSums<kRows, Strip::width>& sums) {
+  constexpr int kVectors = vectorsOfBlock;
+  float* const ofRow = sums.first + row * sums.line;
+  Vector sum[kVectors][Strip::width], g[kVectors][Strip::pixels];
+#pragma GCC unroll 2
+  for (int v = 0; v < kVectors; ++v) {
+#pragma GCC unroll 16
+    for (int t = 0; t < Strip::width; ++t) sum[v][t] = load(ofRow + t * blockLength + v * TACC_LANES);
+  }
+  MovingPlace<kPixel> gradient{line.gradient + place.output, line.gradientPixel};
+  const auto loadGradient = [&](int p) __attribute__((always_inline)) {
+    const float* const at = gradient.next();
+#pragma GCC unroll 2
+    for (int v = 0; v < kVectors; ++v) g[v][p] = inRegister(load(at + v * TACC_LANES));
+  };
+#pragma GCC unroll 16
+  for (int p = 0; p < (Ends::left + kStride - 1) / kStride; ++p) loadGradient(p);
+  visitColumns<Strip, Ends, kPixel>(
+      place, line.input + place.column + row * line.nextLine,
+      line.inputPixel, [&](int column, const float* here) __attribute__((always_inline)) {
+        if (column >= Ends::left && column % kStride == 0 && column / kStride < Strip::pixels)
+          loadGradient(column / kStride);
+#pragma GCC unroll 2
+        for (int v = 0; v < kVectors; ++v) {
+          const Vector x = inRegister(load(here + v * TACC_LANES));
+#pragma GCC unroll 16
+          for (int t = 0; t < Strip::width; ++t)
+            if (Strip::result(column, t) >= 0) sum[v][t] += g[v][Strip::result(column, t)] * x;
+        }
+      });
+#pragma GCC unroll 2
+  for (int v = 0; v < kVectors; ++v) {
+#pragma GCC unroll 16
+    for (int t = 0; t < Strip::width; ++t) store(ofRow + t * blockLength + v * TACC_LANES, sum[v][t]);
+  }
+}
+
+/// A strip of lines [from, to), whose vectors take turns.
+template <class Strip, int kStride, int kPixel, class Ends, int kRows>
+[[gnu::always_inline]] inline void gradientColumn(const GradientLines<kRows>& lines, const StripPlace& place,
+                                                  const GradientSums<kRows, Strip::width>& sums, int from, int to) {
+  Vector sum[kRows][Strip::width];
+  for (int y = from; y < to;) {
+    GradientLine line = lines.line(y);
+    const int end = Ends::areKnown ? lines.wholeEnd(y, to) : y;
+    for (; y < end; ++y) {
+      if constexpr (Ends::areKnown && goesByPairs<Strip::width, kStride>()) {
+        for (int row = 0; row < kRows; ++row) gradientStripOfPair<Strip, kStride, kPixel, Ends>(line, place, row, sums);
+      } else {
+        for (int lane = 0; lane < blockLength; lane += TACC_LANES) {
+          sums.read(sum, lane);
+          gradientStrip<Strip, kStride, kRows, kPixel, Ends, true>(line, place, lane, sum);
+          sums.write(sum, lane);
+        }
+      }
+      lines.moveDown(line);
+    }
+    if (y == to) break;
+    line = lines.line(y++);
+    for (int lane = 0; lane < blockLength; lane += TACC_LANES) {
+      sums.read(sum, lane);
+      gradientStrip<Strip, kStride, kRows, kPixel, EndsOfPart<Strip, kStride, Ends>, false>(line, place, lane, sum);
+      sums.write(sum, lane);
+    }
+  }
+}
+
+/// Strips of a kernel's gradient.
+template <int kWidth, int kStride>
+struct GradientStrips {
+  static constexpr int wide = TACC_REGISTERS >= 32 && kWidth == 3 ? 14 : 7;
+  using Wide = StripShape<kWidth, kStride, false, 0, wide>;
+  using Narrow = StripShape<kWidth, kStride, false, 0, 7>;
+
+  /// Calls visit<Strip, kIsFirst>(place) for the strip at x.
+  template <int kPixel, class Visit>
+  [[gnu::always_inline]] static void visit(const DepthwiseGradientCall& call, int x, const Visit& visit) {
+    const std::ptrdiff_t inputPixel = pixelStep<kPixel>(call.inputPixel);
+    const int column = Wide::firstColumn(x, call.padWidth);
+    const int left = call.gradientWidth - x;
+    const int columns = (left - 1) * kStride + kWidth;
+    const int inside = call.inputWidth - column;
+    const StripPlace place{column * inputPixel, -column, columns < inside ? columns : inside, left,
+                           x * pixelStep<kPixel>(call.gradientPixel)};
+    if (Wide::pixels == Narrow::pixels || left > Narrow::pixels) {
+      visit.template operator()<Wide, true>(place);
+    } else {
+      visit.template operator()<Narrow, false>(place);
+    }
+  }
+};
+
+/// Lines [from, to) of the gradient, and `rows` of kRows lines of the kernel from `row` on. Where a block is one vector
+/// its sums stay in registers for all lines. Where it is several, they take turns, strip by strip and line by line, or
+/// the first one would wait for what all of them read; and as strips are short then, each is gone through in all lines,
+/// so that its ends are asked for once.
+template <int kWidth, int kStride, int kRows, int kPixel>
+[[gnu::always_inline]] inline void gradientOfRows(const DepthwiseGradientCall& call, int row, int rows, int from,
+                                                  int to) {
+  using Strips = GradientStrips<kWidth, kStride>;
+  const GradientSums<kRows, kWidth> sums{call.sums + row * call.sumsLine, call.sumsLine, rows};
+  const GradientLines<kRows> lines(call, row, rows, pixelStep<kPixel>(call.inputPixel),
+                                   pixelStep<kPixel>(call.gradientPixel));
+  Vector sum[kRows][kWidth];
+  if constexpr (vectorsOfBlock == 1) {
+    sums.read(sum, 0);
+    for (int y = from; y < to; ++y) {
+      const GradientLine line = lines.line(y);
+      for (int x = 0; x < call.gradientWidth; x += Strips::wide) {
+        Strips::template visit<kPixel>(
+            call, x, [&]<class Strip, bool kIsFirst>(const StripPlace& place) __attribute__((always_inline)) {
+              visitGradientEnds<Strip, kStride, kIsFirst>(
+                  place, [&]<class Ends>(Ends) __attribute__((always_inline)) {
+                    gradientStripOfLine<Strip, kStride, kRows, kPixel, Ends>(line, place, 0, sum);
+                  });
+            });
+      }
+    }
+    sums.write(sum, 0);
+  } else {
+    for (int x = 0; x < call.gradientWidth; x += Strips::wide) {
+      Strips::template visit<kPixel>(
+          call, x, [&]<class Strip, bool kIsFirst>(const StripPlace& place) __attribute__((always_inline)) {
+            visitGradientEnds<Strip, kStride, kIsFirst>(
+                place, [&]<class Ends>(Ends) __attribute__((always_inline)) {
+                  gradientColumn<Strip, kStride, kPixel, Ends>(lines, place, sums, from, to);
+                });
+          });
+    }
+  }
+}
+
+/// How many lines of the output's gradient are gone through at once, by `groups` groups of lines of the kernel.
+template <int kWidth, int kStride>
+inline int gradientLinesAtOnce(const DepthwiseGradientCall& call, int groups) {
+  if (groups == 1) {
+    constexpr int linesOfStrips = 4;  // for more of them hardware does not look ahead
+    const bool isStrip = call.gradientWidth <= GradientStrips<kWidth, kStride>::wide;
+    return vectorsOfBlock == 1 || isStrip ? call.to - call.from : linesOfStrips;
+  }
+  // What is read more than once is read from the L1 cache.
+  constexpr int bytesAtOnce = 16 * 1024;
+  const std::ptrdiff_t lineFloats =
+      (std::ptrdiff_t{call.strideHeight} * call.inputWidth + call.gradientWidth) * blockLength;
+  const auto lines = static_cast<int>(bytesAtOnce / (lineFloats * static_cast<std::ptrdiff_t>(sizeof(float))));
+  return lines < 1 ? 1 : lines;
 }
 
 /// The gradient of a kernel up to 7 wide.
@@ -148,13 +331,7 @@ void depthwiseGradient(const DepthwiseGradientCall& call) {
   constexpr int kMostRows = gradientRows(kWidth, kStride);
   constexpr int kFewRows = kWidth % kMostRows != 0 ? kMostRows - 1 : kMostRows;
   const int groups = (call.kernelHeight + kMostRows - 1) / kMostRows;
-  // What is read more than once is read from the L1 cache.
-  constexpr int bytesAtOnce = 16 * 1024;
-  const std::ptrdiff_t lineFloats =
-      (std::ptrdiff_t{call.strideHeight} * call.inputWidth + call.gradientWidth) * blockLength;
-  const auto linesOfCache = static_cast<int>(bytesAtOnce / (lineFloats * static_cast<std::ptrdiff_t>(sizeof(float))));
-  const bool isReadOnce = groups == 1 && TACC_LANES == blockLength;
-  const int step = isReadOnce ? call.to - call.from : linesOfCache < 1 ? 1 : linesOfCache;
+  const int step = gradientLinesAtOnce<kWidth, kStride>(call, groups);
   for (int from = call.from; from < call.to; from += step) {
     const int to = from + step < call.to ? from + step : call.to;
     for (int group = 0, row = 0; group < groups; ++group) {

@@ -120,6 +120,8 @@ struct GradientCall {
   bool beginsWithin = false, endsWithin = false;
   // For those of three taps: pixels of a line of the input, and how many of the output come before them.
   int inputPixels, shift;
+  // Likewise, with a stride of 2: how far behind what is read both tensors are fetched into the L2 cache; 0: not.
+  std::ptrdiff_t inputAhead = 0, gradientAhead = 0;
 };
 
 /// Values of a line of the output's gradient that are multiplied by one line of the kernel, of one block.

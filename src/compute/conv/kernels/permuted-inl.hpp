@@ -121,6 +121,15 @@ template <int kTaps, int kStride, int kVectors, int kPixels>
   return true;
 }
 
+/// Fetches what lies some lines below the pixels that taps side by side read: where there is a stride hardware does not
+/// look ahead far enough.
+template <int kColumns>
+[[gnu::always_inline]] inline void fetchBelow(const float* input, std::ptrdiff_t distance) {
+  if (distance == 0) return;
+#pragma GCC unroll 32
+  for (int column = 0; column < kColumns; ++column) __builtin_prefetch(input + distance + column * blockLength);
+}
+
 /// kPixelStride 0: as the call says.
 template <int kPixels, int kPixelStride>
 void permutedTile(const TileCall& given) {
@@ -138,6 +147,7 @@ void permutedTile(const TileCall& given) {
           const int count = run->count;
           if constexpr (kPixelStride != 0) {
             constexpr int kStride = kPixelStride / blockLength;
+            if constexpr (kStride == 2) fetchBelow<kPixels * kStride>(input, call.fetchDistance);
             if (tryAdjacent<3, kStride>(sum, run, input, weights, lanes, offsets)) {
               run += 2;
               continue;
@@ -262,10 +272,17 @@ void permutedGradientThree(const GradientCall& call) {
         // The last tap of a pixel reads what the first one of the next pixel does.
         input -= call.shift * std::ptrdiff_t{blockLength};
         const std::ptrdiff_t nextLine = call.inputLine;
+        const float* gradientAhead = from + call.gradientAhead;
         Vector last{};
         const auto addPixel = [&](const Vector& first, bool hasOuter, bool hasMiddle) __attribute__((always_inline)) {
           __builtin_prefetch(input + nextLine);
           __builtin_prefetch(input + nextLine + blockLength);
+          if (call.inputAhead != 0) {
+            __builtin_prefetch(input + call.inputAhead, 0, 2);
+            __builtin_prefetch(input + call.inputAhead + blockLength, 0, 2);
+            __builtin_prefetch(gradientAhead, 0, 2);
+            gradientAhead += blockLength;
+          }
           if (hasOuter) {
 #pragma GCC unroll 16
             for (int row = 0; row < kRows; ++row) {
