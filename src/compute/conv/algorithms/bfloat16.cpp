@@ -2,11 +2,16 @@
 // algorithm, and converted back. As many as fit into the L2 cache, so that memory sees bfloat16 only. Where weights may
 // be rounded, and the CPU multiplies bfloat16, in vectors or on AMX's tiles, what is read is not converted, and results
 // of sums that are made at once are rounded as they are written.
+//
+// Gradients of weights are sums of products of what is bfloat16 anyway. Where the CPU multiplies it in vectors both
+// tensors are copied as pairs in place of being widened, which takes as long: each number with that of the pixel beside
+// it, or what the stride makes of this, so that the pairs of every tap are there.
 #include <algorithm>
 
 #include "compute/conv/algorithms.hpp"
 #include "compute/conv/algorithms/batch_parts.hpp"
 #include "compute/conv/algorithms/direct_driver.hpp"
+#include "compute/conv/layout.hpp"
 #include "compute/conv/task_partition.hpp"
 #include "compute/layers/kernels.hpp"
 
@@ -39,13 +44,14 @@ class Bfloat16Plan final : public ConvPlan {
  public:
   /// `description` is of all images, and says whether the plans read pairs of bfloat16.
   Bfloat16Plan(const Description& description, int images, std::unique_ptr<ConvPlan> first,
-               std::unique_ptr<ConvPlan> next, const layers::LayerKernels& kernels)
+               std::unique_ptr<ConvPlan> next, const KernelSet& kernels)
       : ConvPlan(first->kernel() + (description.pairs.areRead ? " bf16 pairs" : " bf16")),
         description_(description),
         images_(images),
         first_(std::move(first)),
         next_(std::move(next)),
-        kernels_(kernels) {}
+        kernels_(layers::kernelTable(kernels.vectors)),
+        pairs_(pairKernels(kernels)) {}
 
   std::size_t workspaceBytes() const override { return innerBytes() + inBytes() + outBytes(); }
   std::size_t packedFloats() const override { return first_->packedFloats(); }
@@ -63,7 +69,7 @@ class Bfloat16Plan final : public ConvPlan {
     auto* const out = reinterpret_cast<float*>(bytes + innerBytes() + inBytes());
     const bool isForward = description_.pass == taccConvForward;
     const bool isData = description_.pass == taccConvBackwardData;
-    const bool readsPairs = description_.pairs.areRead;
+    const bool readsPairs = description_.pairs.areRead && (isForward || isData);
     for (int part = 0; part < parts(); ++part) {
       const std::size_t inAt = inFloats(description_, images_) * static_cast<std::size_t>(part);
       const std::size_t outAt = outFloats(description_, images_) * static_cast<std::size_t>(part);
@@ -72,9 +78,16 @@ class Bfloat16Plan final : public ConvPlan {
       inner.input = readsPairs ? buffers.input + inAt / 2 : in;
       inner.outputGradient = readsPairs ? buffers.outputGradient + outAt / 2 : out;
       inner.residual = out;
-      if (!isData && !readsPairs) fetch(buffers.input, inAt, in, inFloats(description_, images_), executor);
-      if (!isForward && !readsPairs) {
-        fetch(buffers.outputGradient, outAt, out, outFloats(description_, images_), executor);
+      if (joinsPairs()) {
+        const Shape& s = description_.shape;
+        const BlockSteps ins = blockSteps(description_.inputLayout, s.inChannels, s.height, s.width);
+        const BlockSteps outs = blockSteps(description_.outputLayout, s.outChannels, s.outHeight, s.outWidth);
+        join(buffers.input, inAt, ins.pixel * s.strideWidth, in, inFloats(description_, images_), executor);
+        join(buffers.outputGradient, outAt, outs.pixel, out, outFloats(description_, images_), executor);
+      } else {
+        if (!isData && !readsPairs) fetch(buffers.input, inAt, in, inFloats(description_, images_), executor);
+        if (!isForward && !readsPairs)
+          fetch(buffers.outputGradient, outAt, out, outFloats(description_, images_), executor);
       }
       if (description_.residual) fetch(buffers.residual, outAt, out, outFloats(description_, images_), executor);
       if (isForward) {
@@ -91,6 +104,7 @@ class Bfloat16Plan final : public ConvPlan {
 
  private:
   int parts() const { return description_.shape.batch / images_; }
+  bool joinsPairs() const { return description_.pairs.areRead && description_.pass == taccConvBackwardWeights; }
   std::size_t innerBytes() const {
     return std::max(first_->workspaceBytes(), next_ != nullptr ? next_->workspaceBytes() : 0);
   }
@@ -111,6 +125,17 @@ class Bfloat16Plan final : public ConvPlan {
       kernels_.fromBfloat16(numbers + part.from, to + part.from, part.to - part.from, false);
     });
   }
+  /// The same, but each number with the one that is `distance` further on, or with none where there is none.
+  void join(const float* from, std::size_t at, std::ptrdiff_t distance, float* to, std::size_t count,
+            const TaskExecutor& executor) const {
+    const auto* const numbers = reinterpret_cast<const std::uint16_t*>(from) + at;
+    const std::size_t joined = count - std::min(count, static_cast<std::size_t>(distance));
+    forEachPart(count, executor, [&](TaskPart part) {
+      const std::size_t middle = std::clamp(joined, part.from, part.to);
+      pairs_->joinPairs(numbers + part.from, numbers + part.from + distance, to + part.from, middle - part.from);
+      pairs_->joinPairs(numbers + middle, nullptr, to + middle, part.to - middle);
+    });
+  }
   void deliver(const float* from, float* to, std::size_t at, std::size_t count, const TaskExecutor& executor) const {
     auto* const numbers = reinterpret_cast<std::uint16_t*>(to) + at;
     forEachPart(count, executor, [&](TaskPart part) {
@@ -128,6 +153,7 @@ class Bfloat16Plan final : public ConvPlan {
   std::unique_ptr<ConvPlan> first_;
   std::unique_ptr<ConvPlan> next_;  // of the weights' gradient: adds to what the first one gave
   const layers::LayerKernels& kernels_;
+  const KernelSet* pairs_;
 };
 
 /// Whether a result's sum is made in one go whatever the tiles are.
@@ -142,12 +168,18 @@ bool sumsAtOnce(const Description& d) {
 ChosenPlan makePairPlan(const Description& given, Pairs pairs, const KernelSet& kernels) {
   constexpr std::string_view name = "direct";
   const KernelSet* const tiles = pairKernels(kernels);
-  if (!given.roundsWeights || tiles == nullptr || (!given.algorithm.empty() && given.algorithm != name)) return {};
+  const bool isGradient = given.pass == taccConvBackwardWeights;
+  const bool mayRound = given.roundsWeights || isGradient;
+  if (!mayRound || tiles == nullptr || (!given.algorithm.empty() && given.algorithm != name)) return {};
   Description description = withKernels(given, *tiles);
   // Cores of Intel's that start two multiply-adds of 512 bits a cycle start fewer than one of pairs.
   if (description.hasTwoWideUnits && given.algorithm.empty()) return {};
   description.pairs = pairs;
   const Shape& s = given.shape;
+  if (isGradient) {
+    const bool isServed = servesDirectBackwardWeights(description) && s.batch * s.outHeight * s.outWidth > 1;
+    return isServed ? ChosenPlan{name, makeDirectBackwardWeights(description, *tiles)} : ChosenPlan{};
+  }
   // Pixels of NHWC follow each other: none may end within a float.
   const auto arePairs = [](taccLayout_t layout, int channels) { return layout != taccLayoutNhwc || channels % 2 == 0; };
   if (servesDirectForward(description) && arePairs(given.inputLayout, s.inChannels)) {
@@ -182,20 +214,24 @@ ChosenPlan makeBfloat16Plan(const Description& given, const KernelSet& kernels) 
   inner.shape.batch = imagesAtOnce(description);
   ChosenPlan first = makePlan(inner, kernels);
   ChosenPlan whole = makeTilePlan(description, kernels);
-  if (sumsAtOnce(description)) {
+  const Pairs pairs{.areRead = true, .areWritten = false};
+  const auto makePairs = [pairs](const Description& part, const KernelSet& set) {
+    return makePairPlan(part, pairs, set);
+  };
+  if (description.pass != taccConvBackwardWeights && sumsAtOnce(description)) {
     takeCheaper(whole, makePairPlan(description, {.areRead = true, .areWritten = true}, kernels));
   } else {
-    const Pairs pairs{.areRead = true, .areWritten = false};
-    ChosenPlan part = makePairPlan(inner, pairs, kernels);
+    ChosenPlan part = makePairs(inner, kernels);
     if (isCheaper(part, first, 1)) {
       first = std::move(part);
       description.pairs = pairs;
     }
   }
   if (isCheaper(whole, first, given.shape.batch / inner.shape.batch)) return whole;
-  std::unique_ptr<ConvPlan> next = makeNextPart(inner, first, kernels, makePlan);
+  std::unique_ptr<ConvPlan> next = description.pairs.areRead ? makeNextPart(inner, first, kernels, makePairs)
+                                                             : makeNextPart(inner, first, kernels, makePlan);
   return {first.algorithm, std::make_unique<Bfloat16Plan>(description, inner.shape.batch, std::move(first.plan),
-                                                          std::move(next), layers::kernelTable(kernels.vectors))};
+                                                          std::move(next), kernels)};
 }
 
 }  // namespace tacc::conv

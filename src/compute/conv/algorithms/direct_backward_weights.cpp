@@ -45,7 +45,6 @@ class DirectBackwardWeights final : public ConvPlan {
     const Shape& s = shape();
     const double lines =
         insidePairs(s.outHeight, s.kernelHeight, s.strideHeight, s.dilationHeight, s.padHeight, s.height);
-    const double columns = insidePairs(s.outWidth, s.kernelWidth, s.strideWidth, s.dilationWidth, s.padWidth, s.width);
     if (isOfOnePixel()) {
       constexpr double storeCycles = 2, blockCycles = 10;
       return (double(blockedFloats()) / blockLength * storeCycles + double(s.groups) * outBlocks() * blockCycles +
@@ -66,7 +65,9 @@ class DirectBackwardWeights final : public ConvPlan {
     const bool isHidden = std::ptrdiff_t{s.outHeight} * s.outWidth <= pixelsOfCache || kernels_.fmaLanes < blockLength;
     const double ofLines = isHidden ? 0 : tiles * blocksOf(tiles_) * cyclesOfLine;
     const double ofPixel = std::max(tiles_.cyclesOfPixel, ofLines) + tiles * lostCycles();
-    return (s.groups * (s.batch * lines * columns * ofPixel + beside) + deliveryCycles()) / assumedHertz;
+    const double steps =
+        isOneLine ? ceilDivide(s.outHeight * s.outWidth, kernels_.pixelsOfStep) : lines * stepsOfLine();
+    return (s.groups * (s.batch * steps * ofPixel + beside) + deliveryCycles()) / assumedHertz;
   }
 
   void run(const Buffers& buffers, const TaskExecutor& executor) const override {
@@ -91,6 +92,17 @@ class DirectBackwardWeights final : public ConvPlan {
   bool isOfOnePixel() const {
     const Shape& s = shape();
     return s.batch * s.height * s.width == 1 && s.kernelHeight * s.kernelWidth == 1 && s.padHeight + s.padWidth == 0;
+  }
+  /// Of all taps of a line of the kernel.
+  int stepsOfLine() const {
+    const Shape& s = shape();
+    int steps = 0;
+    for (int t = 0; t < s.kernelWidth; ++t) {
+      const int dx = t * s.dilationWidth - s.padWidth;
+      const int pixels = std::min(s.outWidth, endInside(dx, s.strideWidth, s.width)) - firstInside(dx, s.strideWidth);
+      steps += ceilDivide(std::max(0, pixels), kernels_.pixelsOfStep);
+    }
+    return steps;
   }
   /// Of bringing the result to KCRS.
   double deliveryCycles() const {

@@ -247,6 +247,7 @@ struct KernelSet {
   TileKernel strided[maxBlocks + 1][maxPixels + 1];      // the same for any inputPixel
   /// The same for values that do not come in runs, without masks: for an inputPixel of 1, 2 or 4, and [0] for any.
   TileKernel scattered[5][maxBlocks + 1][maxPixels + 1];
+  int pixelsOfStep;  // of gradient tiles: 1, or 2, whose floats are pairs of what a pixel and the next one have
   GradientKernel gradient[maxBlocks + 1][maxRows + 1];  // [blocks][rows]
   GradientKernel gradientLines[maxBlocks + 1];          // of nine rows, three of each of three lines; null: too many
   /// Tiles of a block and a half, if a vector is half a block: the second half of the last block is written as zeros,
@@ -285,6 +286,8 @@ struct KernelSet {
   WinogradOutputKernel winogradOutput[7];  // likewise
   /// The function of an epilogue, of `blocks` times 16 floats in place.
   void (*activate)(taccActivation_t function, float* values, std::ptrdiff_t blocks);
+  /// Makes such pairs of so many bfloat16 and of as many others; of each with a zero where there are none.
+  void (*joinPairs)(const std::uint16_t* first, const std::uint16_t* second, float* pairs, std::size_t count);
   const Bf16x3Kernels* split;         // products of split numbers; null: none
   double (*multiplyAdds)(int steps);  // does nothing but multiply-adds; returns how many operations: for the peak
 };
@@ -296,8 +299,9 @@ TACC_KERNEL_SETS(TACC_DECLARE)
 #undef TACC_DECLARE
 
 #if defined(__x86_64__)
-/// Of AVX-512 BF16, nothing but tiles, each of whose floats of input and weights is a pair of bfloat16: the products of
-/// two channels are added at once. To be called where pairKernels() gives them.
+/// Of AVX-512 BF16, nothing but tiles, each of whose floats of input and weights, or of input and gradient, is a pair
+/// of bfloat16: the products of two channels, or pixels, are added at once. To be called where pairKernels() gives
+/// them.
 const KernelSet& avx512PairKernels();
 #endif
 
