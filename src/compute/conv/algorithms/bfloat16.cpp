@@ -4,14 +4,14 @@
 // of sums that are made at once are rounded as they are written.
 //
 // Gradients of weights are sums of products of what is bfloat16 anyway. Where the CPU multiplies it in vectors both
-// tensors are copied as pairs in place of being widened, which takes as long: each number with that of the pixel beside
-// it, or what the stride makes of this, so that the pairs of every tap are there.
+// tensors are copied in pairs of pixels in place of being widened (pixel_pairs.hpp), which takes as long or half of it.
 #include <algorithm>
+#include <optional>
 
 #include "compute/conv/algorithms.hpp"
 #include "compute/conv/algorithms/batch_parts.hpp"
 #include "compute/conv/algorithms/direct_driver.hpp"
-#include "compute/conv/layout.hpp"
+#include "compute/conv/algorithms/pixel_pairs.hpp"
 #include "compute/conv/task_partition.hpp"
 #include "compute/layers/kernels.hpp"
 
@@ -50,8 +50,12 @@ class Bfloat16Plan final : public ConvPlan {
         images_(images),
         first_(std::move(first)),
         next_(std::move(next)),
-        kernels_(layers::kernelTable(kernels.vectors)),
-        pairs_(pairKernels(kernels)) {}
+        kernels_(layers::kernelTable(kernels.vectors)) {
+    if (!joinsPairs()) return;
+    Description part = description;
+    part.shape.batch = images;
+    pairs_.emplace(part, *pairKernels(kernels));
+  }
 
   std::size_t workspaceBytes() const override { return innerBytes() + inBytes() + outBytes(); }
   std::size_t packedFloats() const override { return first_->packedFloats(); }
@@ -79,11 +83,8 @@ class Bfloat16Plan final : public ConvPlan {
       inner.outputGradient = readsPairs ? buffers.outputGradient + outAt / 2 : out;
       inner.residual = out;
       if (joinsPairs()) {
-        const Shape& s = description_.shape;
-        const BlockSteps ins = blockSteps(description_.inputLayout, s.inChannels, s.height, s.width);
-        const BlockSteps outs = blockSteps(description_.outputLayout, s.outChannels, s.outHeight, s.outWidth);
-        join(buffers.input, inAt, ins.pixel * s.strideWidth, in, inFloats(description_, images_), executor);
-        join(buffers.outputGradient, outAt, outs.pixel, out, outFloats(description_, images_), executor);
+        pairs_->joinInput(reinterpret_cast<const std::uint16_t*>(buffers.input) + inAt, in, executor);
+        pairs_->joinGradient(reinterpret_cast<const std::uint16_t*>(buffers.outputGradient) + outAt, out, executor);
       } else {
         if (!isData && !readsPairs) fetch(buffers.input, inAt, in, inFloats(description_, images_), executor);
         if (!isForward && !readsPairs)
@@ -111,10 +112,12 @@ class Bfloat16Plan final : public ConvPlan {
   /// Of what is converted.
   std::size_t inBytes() const {
     const bool isRead = description_.pairs.areRead && description_.pass == taccConvForward;
+    if (joinsPairs()) return alignedBytes(pairs_->inputFloats());
     return isRead ? 0 : alignedBytes(inFloats(description_, images_));
   }
   std::size_t outBytes() const {
     const bool isRead = description_.pairs.areRead && description_.pass == taccConvBackwardData;
+    if (joinsPairs()) return alignedBytes(pairs_->gradientFloats());
     return isRead ? 0 : alignedBytes(outFloats(description_, images_));
   }
 
@@ -123,17 +126,6 @@ class Bfloat16Plan final : public ConvPlan {
     const auto* const numbers = reinterpret_cast<const std::uint16_t*>(from) + at;
     forEachPart(count, executor, [&](TaskPart part) {
       kernels_.fromBfloat16(numbers + part.from, to + part.from, part.to - part.from, false);
-    });
-  }
-  /// The same, but each number with the one that is `distance` further on, or with none where there is none.
-  void join(const float* from, std::size_t at, std::ptrdiff_t distance, float* to, std::size_t count,
-            const TaskExecutor& executor) const {
-    const auto* const numbers = reinterpret_cast<const std::uint16_t*>(from) + at;
-    const std::size_t joined = count - std::min(count, static_cast<std::size_t>(distance));
-    forEachPart(count, executor, [&](TaskPart part) {
-      const std::size_t middle = std::clamp(joined, part.from, part.to);
-      pairs_->joinPairs(numbers + part.from, numbers + part.from + distance, to + part.from, middle - part.from);
-      pairs_->joinPairs(numbers + middle, nullptr, to + middle, part.to - middle);
     });
   }
   void deliver(const float* from, float* to, std::size_t at, std::size_t count, const TaskExecutor& executor) const {
@@ -153,7 +145,7 @@ class Bfloat16Plan final : public ConvPlan {
   std::unique_ptr<ConvPlan> first_;
   std::unique_ptr<ConvPlan> next_;  // of the weights' gradient: adds to what the first one gave
   const layers::LayerKernels& kernels_;
-  const KernelSet* pairs_;
+  std::optional<PixelPairs> pairs_;  // of the weights' gradient, where it reads such
 };
 
 /// Whether a result's sum is made in one go whatever the tiles are.
@@ -177,8 +169,9 @@ ChosenPlan makePairPlan(const Description& given, Pairs pairs, const KernelSet& 
   description.pairs = pairs;
   const Shape& s = given.shape;
   if (isGradient) {
-    const bool isServed = servesDirectBackwardWeights(description) && s.batch * s.outHeight * s.outWidth > 1;
-    return isServed ? ChosenPlan{name, makeDirectBackwardWeights(description, *tiles)} : ChosenPlan{};
+    const bool isOfOnePixel = double(s.batch) * s.outHeight * s.outWidth == 1;
+    if (isOfOnePixel || !servesDirectBackwardWeights(description)) return {};
+    return {name, makeDirectBackwardWeights(PixelPairs(description, *tiles).joined(), *tiles)};
   }
   // Pixels of NHWC follow each other: none may end within a float.
   const auto arePairs = [](taccLayout_t layout, int channels) { return layout != taccLayoutNhwc || channels % 2 == 0; };

@@ -145,6 +145,17 @@ struct PermutedSpreadCall {
   bool accumulate;
 };
 
+/// Pixels in bfloat16 become pairs of numbers: float i of pair p is number i of the pixel at p * step from `first`,
+/// and of that from `second`, or a zero where there is none.
+struct JoinPairsCall {
+  const std::uint16_t* first;
+  const std::uint16_t* second;  // or null
+  std::ptrdiff_t step;
+  float* output;  // one pair after the other
+  int pairs;
+  std::size_t numbers;  // of a pixel
+};
+
 /// Most lines of a channel-wise kernel.
 inline constexpr int maxDepthwiseLines = 32;
 
@@ -229,6 +240,7 @@ using WinogradInputKernel = void (*)(const WinogradInputCall&);
 using WinogradOutputKernel = void (*)(const WinogradOutputCall&);
 using TileKernel = void (*)(const TileCall&);
 using GradientKernel = void (*)(const GradientCall&);
+using JoinPairsKernel = void (*)(const JoinPairsCall&);
 using PermutedSpreadKernel = void (*)(const PermutedSpreadCall&);
 using DepthwiseKernel = void (*)(const DepthwiseCall&);
 using DepthwiseGradientKernel = void (*)(const DepthwiseGradientCall&);
@@ -286,8 +298,7 @@ struct KernelSet {
   WinogradOutputKernel winogradOutput[7];  // likewise
   /// The function of an epilogue, of `blocks` times 16 floats in place.
   void (*activate)(taccActivation_t function, float* values, std::ptrdiff_t blocks);
-  /// Makes such pairs of so many bfloat16 and of as many others; of each with a zero where there are none.
-  void (*joinPairs)(const std::uint16_t* first, const std::uint16_t* second, float* pairs, std::size_t count);
+  JoinPairsKernel joinPairs;          // there where pixelsOfStep is 2
   const Bf16x3Kernels* split;         // products of split numbers; null: none
   double (*multiplyAdds)(int steps);  // does nothing but multiply-adds; returns how many operations: for the peak
 };

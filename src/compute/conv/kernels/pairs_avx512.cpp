@@ -85,16 +85,25 @@ constexpr void fillGradients(KernelSet& set, std::integer_sequence<int, kIndex..
   ((set.gradient[kBlocks][kIndex + 1] = gradient<kBlocks, kIndex + 1>), ...);
 }
 
-void joinPairs(const std::uint16_t* first, const std::uint16_t* second, float* pairs, std::size_t count) {
-  const auto wide = [](const std::uint16_t* from) {
-    return __builtin_convertvector(*reinterpret_cast<const Halves*>(from), Words);
-  };
-  std::size_t i = 0;
-  for (; second != nullptr && i + TACC_LANES <= count; i += TACC_LANES)
-    store(pairs + i, reinterpret_cast<Vector>(wide(first + i) | wide(second + i) << 16));
-  for (; i < count; ++i) {
-    const std::uint32_t upper = second != nullptr ? second[i] : 0;
-    pairs[i] = __builtin_bit_cast(float, upper << 16 | first[i]);
+[[gnu::always_inline]] inline Words wide(const std::uint16_t* from) {
+  return __builtin_convertvector(*reinterpret_cast<const Halves*>(from), Words);
+}
+
+void joinPairs(const JoinPairsCall& call) {
+  const std::uint16_t* first = call.first;
+  const std::uint16_t* second = call.second;
+  float* to = call.output;
+  const std::size_t numbers = call.numbers;
+  for (int pair = 0; pair < call.pairs; ++pair, first += call.step, to += numbers) {
+    std::size_t i = 0;
+    if (second == nullptr) {
+      for (; i < numbers; ++i) to[i] = __builtin_bit_cast(float, std::uint32_t{first[i]});
+      continue;
+    }
+    for (; i + TACC_LANES <= numbers; i += TACC_LANES)
+      store(to + i, reinterpret_cast<Vector>(wide(first + i) | wide(second + i) << 16));
+    for (; i < numbers; ++i) to[i] = __builtin_bit_cast(float, std::uint32_t{second[i]} << 16 | first[i]);
+    second += call.step;
   }
 }
 
