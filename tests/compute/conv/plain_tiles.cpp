@@ -79,15 +79,18 @@ void deliver(DeliverWork& work) {
   }
 }
 
-/// sums += a * b, of one pair of tiles.
+/// sums += a * b, of one pair of tiles: their products are added up before they touch the sums, as AMX does.
 void multiplyTiles(const std::byte* a, std::ptrdiff_t aRow, const std::byte* b, float* sums) {
   for (int row = 0; row < tileRows; ++row) {
     for (int column = 0; column < blockLength; ++column) {
+      float even = 0, odd = 0;
       for (int k = 0; k < blockLength; ++k) {
         const Word x = reinterpret_cast<const Word*>(a + row * aRow)[k];
         const Word y = reinterpret_cast<const Word*>(b + k * rowBytes)[column];
-        sums[row * blockLength + column] += lowerOf(x) * lowerOf(y) + upperOf(x) * upperOf(y);
+        even += lowerOf(x) * lowerOf(y);
+        odd += upperOf(x) * upperOf(y);
       }
+      sums[row * blockLength + column] += even + odd;
     }
   }
 }
