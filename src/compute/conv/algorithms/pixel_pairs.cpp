@@ -8,7 +8,7 @@ namespace tacc::conv {
 namespace {
 
 /// Numbers that one task joins.
-constexpr std::size_t numbersAtOnce = 16 * 1024;
+constexpr std::size_t numbersOfTask = 16 * 1024;
 
 /// Pairs that no tap shares with another one.
 bool areCompact(const Description& d) {
@@ -78,7 +78,7 @@ void PixelPairs::join(const Tensor& tensor, const std::uint16_t* from, float* to
   }
   const auto pairs = static_cast<std::size_t>(ceilDivide(outPixels_, 2));
   const std::size_t numbersOfPlane = 2 * pairs * static_cast<std::size_t>(tensor.steps.pixel);
-  const std::size_t pieces = (numbersOfPlane + numbersAtOnce - 1) / numbersAtOnce;
+  const std::size_t pieces = (numbersOfPlane + numbersOfTask - 1) / numbersOfTask;
   executor.forEach(static_cast<std::size_t>(tensor.planes) * pieces, [&](std::size_t index, int) {
     const TaskPart part = partOf(pairs, pieces, index % pieces);
     const auto plane = static_cast<std::ptrdiff_t>(index / pieces);
@@ -92,7 +92,7 @@ void PixelPairs::joinEach(const Tensor& tensor, const std::uint16_t* from, float
   // The last pixels have none behind them.
   const auto distance = static_cast<std::size_t>(tensor.steps.pixel * tensor.strideWidth);
   const std::size_t joined = tensor.numbers - std::min(tensor.numbers, distance);
-  const std::size_t pieces = (tensor.numbers + numbersAtOnce - 1) / numbersAtOnce;
+  const std::size_t pieces = (tensor.numbers + numbersOfTask - 1) / numbersOfTask;
   executor.forEach(pieces, [&](std::size_t index, int) {
     const TaskPart part = partOf(tensor.numbers, pieces, index);
     const std::size_t middle = std::clamp(joined, part.from, part.to);
