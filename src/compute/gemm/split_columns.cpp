@@ -25,7 +25,7 @@ constexpr int stripRows = 2 * tileRows;      // for that many rows
 constexpr std::ptrdiff_t splitTileBytes = splitParts * tileBytes;
 
 /// Pairs of one piece: of rows that are longer the sums go through C.
-constexpr int mostPairs = 64;
+constexpr int fewestPairs = 16, mostPairs = 64;
 
 constexpr std::size_t sumsBytes = 2 * 4 * static_cast<std::size_t>(tileBytes);  // two sets: one is delivered
 
@@ -42,21 +42,24 @@ struct SplitColumns::Progress {
 SplitColumns::SplitColumns(const Description& d, int columns, std::ptrdiff_t rowStride,
                            const conv::Bf16x3Kernels& kernels)
     : d_(d), columns_(columns), rowStride_(rowStride), kernels_(kernels) {
-  chunks_ = ceilDivide(pairs(), mostPairs);
-  pairsAtOnce_ = ceilDivide(pairs(), chunks_);
-  chunks_ = ceilDivide(pairs(), pairsAtOnce_);
-  // Many parts read B over again from behind the L2 cache; the first one's splitting nothing hides.
-  const std::size_t bytesOfRow = static_cast<std::size_t>(pairsAtOnce_) * rowBytes * splitParts;
-  const int mostRows = std::max(stripRows, static_cast<int>(conv::l2CacheBytes() * 3 / 8 / bytesOfRow));
-  const int fewestParts = ceilDivide(d.m, mostRows), mostParts = ceilDivide(d.m, stripRows);
+  // Many parts read B over again from behind the L2 cache, and the first one's splitting nothing hides; many pieces of
+  // a row read and write C over again.
   double best = 0;
-  int bestParts = fewestParts;
-  for (int parts = fewestParts; parts <= mostParts; parts = std::max(parts + 1, parts * 5 / 4)) {
-    const double cycles = cyclesFor(parts);
-    if (best != 0 && cycles >= best) continue;
-    best = cycles;
-    bestParts = parts;
+  int bestParts = 1;
+  for (int most = mostPairs; most >= fewestPairs; most /= 2) {
+    const int pairsAtOnce = ceilDivide(pairs(), ceilDivide(pairs(), most));
+    const std::size_t bytesOfRow = static_cast<std::size_t>(pairsAtOnce) * rowBytes * splitParts;
+    const int mostRows = std::max(stripRows, static_cast<int>(conv::l2CacheBytes() * 3 / 8 / bytesOfRow));
+    const int mostParts = ceilDivide(d.m, stripRows);
+    for (int parts = ceilDivide(d.m, mostRows); parts <= mostParts; parts = std::max(parts + 1, parts * 5 / 4)) {
+      const double cycles = cyclesFor(parts, pairsAtOnce);
+      if (best != 0 && cycles >= best) continue;
+      best = cycles;
+      bestParts = parts;
+      pairsAtOnce_ = pairsAtOnce;
+    }
   }
+  chunks_ = ceilDivide(pairs(), pairsAtOnce_);
   rowsAtOnce_ = roundUp(ceilDivide(d.m, bestParts), stripRows);
   parts_ = ceilDivide(d.m, rowsAtOnce_);
   fetchesB_ = !conv::staysInL2(static_cast<std::size_t>(packedBytes()));
@@ -92,22 +95,24 @@ std::size_t SplitColumns::workspaceBytes(int workers) const {
   return static_cast<std::size_t>(workers) * workerBytes();
 }
 
-double SplitColumns::cyclesFor(int parts) const {
+double SplitColumns::cyclesFor(int parts, int pairsAtOnce) const {
   const int blocks = columns_ / blockLength;
   // A last block that is alone reads as much for half of the products.
   const double columns = blocks + 0.4 * (blocks % 2);
   const double rows = roundUp(ceilDivide(d_.m, parts), stripRows);
   const double split = rows * pairs() * conv::splitRowCycles(double(d_.m) * d_.k * sizeof(float));
-  const double products =
-      rows / tileRows * columns * (6.0 * pairs() * conv::tileProductCycles + chunks_ * conv::deliverTileCycles);
+  const bool staysInL2 = conv::staysInL2(static_cast<std::size_t>(rows * columns_ * sizeof(float)));
+  const double deliverAgain =
+      conv::deliverTileCycles + (staysInL2 ? 0 : 2 * static_cast<double>(tileBytes) / conv::bytesInCycle);
+  const double deliver = conv::deliverTileCycles + (ceilDivide(pairs(), pairsAtOnce) - 1) * deliverAgain;
+  const double products = rows / tileRows * columns * (6.0 * pairs() * conv::tileProductCycles + deliver);
   double cycles = split / 3 + parts * (split + products);
-  if (!conv::staysInL2(static_cast<std::size_t>(packedBytes()))) {
+  if (!conv::staysInL2(static_cast<std::size_t>(packedBytes())))
     cycles += packedBytes() * (parts - 0.5) / conv::bytesInCycle;
-  }
   return cycles;
 }
 
-double SplitColumns::cycles() const { return cyclesFor(parts_); }
+double SplitColumns::cycles() const { return cyclesFor(parts_, pairsAtOnce_); }
 
 void SplitColumns::pack(const float* b, float* packed) const {
   const conv::Bf16x3Run rows{0, 0, blockLength};

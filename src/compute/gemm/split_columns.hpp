@@ -54,7 +54,7 @@ class SplitColumns {
   std::size_t tailBytes() const;
   std::size_t workerBytes() const;
   double packedBytes() const;
-  double cyclesFor(int parts) const;
+  double cyclesFor(int parts, int pairsAtOnce) const;
   /// All columns of some sets of a piece.
   void multiply(const Matrices& matrices, const Piece& piece, const std::byte* split, int firstSet, int endSet,
                 float* sums, Progress& progress) const;
