@@ -168,7 +168,8 @@ TEST(Bfloat16Gradient, IsMultipliedInPairsWhereTheCpuCan) {
     for (const KernelSet* kernels : availableKernels()) {
       const auto plan = makePlan(understand(desc), *kernels).plan;
       const bool isFaster = algorithm != nullptr || !hasTwoWideUnits(*kernels);
-      const bool hasPairs = pairKernels(*kernels) != nullptr && isFaster;
+      const bool isOnTiles = algorithm == nullptr && kernels->split != nullptr;
+      const bool hasPairs = (pairKernels(*kernels) != nullptr && isFaster) || isOnTiles;
       EXPECT_EQ(plan->kernel().ends_with(" bf16 pairs"), hasPairs) << plan->kernel();
       const double ofSame = makePlan(understand(ofFloats), *kernels).plan->predictedSeconds();
       if (hasPairs) {

@@ -90,12 +90,12 @@ TEST(Bfloat16, OnTilesIsExactForEveryShape) {
   for (int i = 0; i < 60; ++i) {
     const int groups = from(0, 4) == 0 ? from(2, 3) : 1;
     const auto channels = [&] { return groups * (groups > 1 ? 16 * from(1, 3) : from(1, 100)); };
-    taccConvDesc_t desc = convolution(i % 2 == 0 ? taccConvForward : taccConvBackwardData, from(1, 4), channels(),
-                                      from(1, 20), from(1, 33), channels(), 1);
+    taccConvDesc_t desc =
+        convolution(allPasses[i % 3], from(1, 4), channels(), from(1, 20), from(1, 33), channels(), 1);
     desc.groups = groups;
     chooseKernel(desc, random);
     drawAdditions(desc, from);
-    desc.roundWeights = 1;
+    desc.roundWeights = desc.pass != taccConvBackwardWeights;
     desc.algorithm = "split";
     desc.maxWorkers = 3;
     desc.activationType = taccBfloat16;
@@ -121,7 +121,7 @@ TEST(Bfloat16, IsMultipliedInPairsWhereTheCpuCan) {
 }
 
 TEST(Bfloat16, IsMultipliedOnTilesWhereThereAreSome) {
-  for (const taccConvPass_t pass : {taccConvForward, taccConvBackwardData}) {
+  for (const taccConvPass_t pass : allPasses) {
     taccConvDesc_t desc = convolution(pass, 2, 128, 28, 28, 128, 3, 1, 1);
     desc.activationType = taccBfloat16;
     desc.roundWeights = 1;

@@ -187,10 +187,17 @@ ChosenPlan makePairPlan(const Description& given, Pairs pairs, const KernelSet& 
 /// The same on AMX's tiles, where sums are made at once whatever the shape.
 ChosenPlan makeTilePlan(const Description& given, const KernelSet& kernels) {
   constexpr std::string_view name = "split";
-  if (!given.roundsWeights || (!given.algorithm.empty() && given.algorithm != name)) return {};
+  const bool isGradient = given.pass == taccConvBackwardWeights;
+  const bool mayRound = given.roundsWeights || isGradient;
+  if (!mayRound || (!given.algorithm.empty() && given.algorithm != name)) return {};
   Description description = withKernels(given, kernels);
   description.pairs = {.areRead = true, .areWritten = true};
-  if (given.outputLayout != taccLayoutNchw16c || !servesSplitProducts(description)) return {};
+  if (given.outputLayout != taccLayoutNchw16c) return {};
+  if (isGradient) {
+    if (!servesSplitGradient(description)) return {};
+    return {name, makeSplitGradient(description, kernels)};
+  }
+  if (!servesSplitProducts(description)) return {};
   return {name, makeSplitProducts(description, kernels)};
 }
 
