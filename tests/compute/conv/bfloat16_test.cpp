@@ -9,6 +9,7 @@
 #include "compute/conv/cost.hpp"
 #include "compute/layers/kernels.hpp"
 #include "plain_tiles.hpp"
+#include "support/settings.hpp"
 #include "threaded_executor.hpp"
 
 namespace tacc::conv::test {
@@ -87,7 +88,8 @@ TEST(Bfloat16, OnTilesIsExactForEveryShape) {
   std::mt19937 random(11);
   const auto from = [&](int least, int most) { return std::uniform_int_distribution<int>(least, most)(random); };
   int onTiles = 0;  // others are dearer there than in float32
-  for (int i = 0; i < 60; ++i) {
+  const int draws = tacc::test::isQuick() ? 12 : 60;
+  for (int i = 0; i < draws; ++i) {
     const int groups = from(0, 4) == 0 ? from(2, 3) : 1;
     const auto channels = [&] { return groups * (groups > 1 ? 16 * from(1, 3) : from(1, 100)); };
     taccConvDesc_t desc =
@@ -102,7 +104,7 @@ TEST(Bfloat16, OnTilesIsExactForEveryShape) {
     onTiles += makePlan(understand(desc), plainTileKernels()).plan->kernel() == "amx 32x2 bf16 pairs" ? 1 : 0;
     expectRounded(desc, from(0, 1) == 0 ? ThreadedExecutor(3).get() : *taccSerialExecutor());
   }
-  EXPECT_GE(onTiles, 50);
+  EXPECT_GE(onTiles, draws * 5 / 6);
 }
 
 TEST(Bfloat16, IsMultipliedInPairsWhereTheCpuCan) {
