@@ -76,7 +76,8 @@ SplitColumns::Piece SplitColumns::piece(int index) const {
 }
 
 double SplitColumns::packedBytes() const {
-  return double(pairs()) * (columns_ / blockLength) * static_cast<double>(splitTileBytes);
+  const int blocks = columns_ / blockLength;
+  return double(pairs()) * blocks * static_cast<double>(splitTileBytes);
 }
 std::size_t SplitColumns::packedFloats() const { return static_cast<std::size_t>(packedBytes()) / sizeof(float); }
 
