@@ -13,9 +13,10 @@
  *
  * All numbers are float32, and activations of convolutions may be stored as bfloat16. Results are the same bits for
  * every number of threads. The instruction set is chosen once per process (TACC_ISA can lower it); between instruction
- * sets results differ by rounding only. With AMX convolutions and products of matrices multiply float32 as sums of three
- * bfloat16, with errors like those of float32; there a result is NaN where an operand is infinite, and numbers below
- * 2^-126 count as zero. The first plan asks Linux for AMX's registers, for the process; TACC_ISA=avx512 does without.
+ * sets results differ by rounding only. With AMX convolutions and products of matrices multiply float32 as sums of
+ * three bfloat16, with errors like those of float32; there a result is NaN where an operand is infinite, and numbers
+ * below 2^-126 count as zero. The first plan asks Linux for AMX's registers, for the process; TACC_ISA=avx512 does
+ * without.
  * @file */
 #ifndef TACC_COMPUTE_H
 #define TACC_COMPUTE_H
