@@ -13,9 +13,10 @@
  *
  * All numbers are float32, and activations of convolutions may be stored as bfloat16. Results are the same bits for
  * every number of threads. The instruction set is chosen once per process (TACC_ISA can lower it); between instruction
- * sets results differ by rounding only. With AMX convolutions multiply float32 as sums of three bfloat16, with errors
- * like those of float32; there a result is NaN where an operand is infinite, and numbers below 2^-126 count
- * as zero. The first plan asks Linux for AMX's registers, for the process; TACC_ISA=avx512 does without.
+ * sets results differ by rounding only. With AMX convolutions and products of matrices multiply float32 as sums of
+ * three bfloat16, with errors like those of float32; there a result is NaN where an operand is infinite, and numbers
+ * below 2^-126 count as zero. The first plan asks Linux for AMX's registers, for the process; TACC_ISA=avx512 does
+ * without.
  * @file */
 #ifndef TACC_COMPUTE_H
 #define TACC_COMPUTE_H
@@ -138,7 +139,8 @@ typedef struct {
   int maxWorkers; /**< most workers of the executors it will run on; workspace grows with it; default 1 */
   /** Of the input, the output, the residual and the gradients of input and output: taccFloat32 (default), or
    * taccBfloat16, which halves what they take in memory. Sums are float32 all the same, and results are rounded once,
-   * to the nearest. Weights, their gradient and the bias are float32 in either case. */
+   * to the nearest. Weights, their gradient and the bias are float32 in either case. Where the CPU multiplies bfloat16
+   * the gradient of the weights is made so, whose products are exact; numbers below 1.2e-38 may then count as zeros. */
   taccDataType_t activationType;
   const char* algorithm; /**< force one by its name (taccConvAlgorithms); NULL: the library chooses */
   /** Layout of the output, the residual and the output's gradient, as inputLayout; default taccLayoutNchw16c. */

@@ -38,6 +38,13 @@ constexpr BlockSteps blockSteps(taccLayout_t layout, int channels, int height, i
   return {blockLength, pixels * blockLength, blocks * pixels * blockLength};
 }
 
+/// The same of copies in which two pixels of an image are a pair, and so half of it each.
+constexpr BlockSteps pairSteps(taccLayout_t layout, int channels, int height, int width) {
+  const std::ptrdiff_t pixels = std::ptrdiff_t{height} * width;
+  const BlockSteps ofPairs = blockSteps(layout, channels, 1, static_cast<int>((pixels + 1) / 2));
+  return {ofPairs.pixel / 2, ofPairs.block, ofPairs.image};
+}
+
 /// Whether kernels that go through whole blocks of channels read a tensor in place.
 constexpr bool hasBlockSteps(taccLayout_t layout) { return layout != taccLayoutNchw; }
 /// Whether they write it, or load whole blocks of it: behind the last channel there is another pixel, or nothing.

@@ -50,10 +50,12 @@ struct Shape {
   std::string text() const;
 };
 
-/// What is bfloat16, of which a float is a pair.
+/// What is bfloat16, of which a float is a pair: of channels, or, for gradients of weights, of pixels
+/// (pixel_pairs.hpp).
 struct Pairs {
-  bool areRead = false;     ///< input or output's gradient, and packed weights
+  bool areRead = false;     ///< input, output's gradient, packed weights
   bool areWritten = false;  ///< results too, and what is added to them; float32 otherwise
+  bool areCompact = false;  ///< of a gradient of weights: no pixel is in two pairs
 };
 
 struct Description {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "compute/conv/amx/bf16x3_jobs.hpp"
 #include "compute/conv/cost.hpp"
 #include "compute/conv/shape.hpp"
 #include "compute/conv/task_partition.hpp"
@@ -26,7 +27,7 @@ constexpr std::size_t aliasBytes = 2048;
 
 bool alias(std::ptrdiff_t stride) { return static_cast<std::size_t>(stride) * sizeof(float) % aliasBytes == 0; }
 
-/// Whether A is brought into the workspace, a row after the other, before it is multiplied.
+/// Whether A has to be copied, a row after the other, before tiles of vectors multiply it.
 bool isCopied(const Description& d) { return d.transposeA || (d.m > 4 && alias(d.lda)); }
 
 /// Floats from row to row of A as it is multiplied.
@@ -112,11 +113,25 @@ Description understand(const taccGemmDesc_t& d) {
 
 GemmPlan::GemmPlan(const Description& description, const conv::KernelSet& kernels) : description_(description) {
   const int whole = description.n / blockLength * blockLength;
+  if (whole > 0 && kernels.split != nullptr) {
+    const std::ptrdiff_t stride = description.transposeA ? rowStride(description) : description.lda;
+    split_.emplace(description, whole, stride, *kernels.split);
+  }
   for (const auto& [first, count] : {std::pair(0, whole), std::pair(whole, description.n - whole)}) {
     if (count == 0) continue;
     const bool isWhole = count % blockLength == 0;
     conv::DirectDriver driver(
         shapeOf(description, conv::ceilDivide(count, blockLength), isWhole ? description.ldc : blockLength), kernels);
+    if (isWhole && split_) {
+      // At the clock that AMX's tiles leave.
+      constexpr double ofClock = conv::plainProductsInCycle / 32;
+      if (split_->cycles() < driver.cycles() * ofClock) {
+        kernel_ = "amx 32x2";
+        packedFloats_ = split_->packedFloats();
+        continue;
+      }
+      split_.reset();
+    }
     if (!isWhole) {
       FewColumns few(description, first, kernels);
       if (few.cycles() < driver.cycles()) {
@@ -134,8 +149,12 @@ GemmPlan::GemmPlan(const Description& description, const conv::KernelSet& kernel
   }
 }
 
+bool GemmPlan::copiesA() const {
+  return isCopied(description_) && (description_.transposeA || !columns_.empty() || few_);
+}
+
 std::size_t GemmPlan::copiedFloats() const {
-  if (!isCopied(description_)) return 0;
+  if (!copiesA()) return 0;
   return static_cast<std::size_t>(description_.m) * static_cast<std::size_t>(rowStride(description_));
 }
 
@@ -143,15 +162,19 @@ std::size_t GemmPlan::workspaceBytes() const {
   return workspaceOfOne() * static_cast<std::size_t>(areTasks() ? description_.maxWorkers : 1);
 }
 
+std::size_t GemmPlan::restBytes() const {
+  const bool hasRest = !columns_.empty() && !columns_.back().isWhole();
+  return hasRest ? static_cast<std::size_t>(description_.m) * blockLength * sizeof(float) : 0;
+}
+
 std::size_t GemmPlan::workspaceOfOne() const {
   std::size_t floats =
       copiedFloats() + (description_.bias ? roundedFloats(static_cast<std::size_t>(description_.n)) : 0);
-  if (!columns_.empty() && !columns_.back().isWhole()) floats += static_cast<std::size_t>(description_.m) * blockLength;
-  return floats * sizeof(float);
+  return floats * sizeof(float) + (split_ ? split_->workspaceBytes(splitWorkers()) : 0) + restBytes();
 }
 
 double GemmPlan::predictedSeconds() const {
-  double cycles = few_ ? few_->cycles() : 0;
+  double cycles = (few_ ? few_->cycles() : 0) + (split_ ? split_->cycles() : 0);
   for (const Columns& columns : columns_) cycles += columns.driver.cycles();
   return cycles * description_.batch / conv::assumedHertz;
 }
@@ -164,6 +187,7 @@ void GemmPlan::pack(const float* b, float* packed) const {
 
 void GemmPlan::packOne(const float* b, float* packed) const {
   const Description& d = description_;
+  if (split_) split_->pack(b, packed);
   if (few_) few_->pack(b, packed + packedFew_);
   for (const Columns& columns : columns_) {
     columns.driver.pack(packed + columns.packed, [&](float* to, int block, int depth, int, int value) {
@@ -180,7 +204,7 @@ void GemmPlan::packOne(const float* b, float* packed) const {
 
 const float* GemmPlan::rowsOfA(const taccGemmBuffers_t& buffers, const conv::TaskExecutor& executor) const {
   const Description& d = description_;
-  if (!isCopied(d)) return buffers.a;
+  if (!copiesA()) return buffers.a;
   auto* const rows = static_cast<float*>(buffers.workspace);
   const std::ptrdiff_t stride = rowStride(d);
   constexpr int rowsAtOnce = 16;
@@ -220,7 +244,7 @@ void GemmPlan::run(const taccGemmBuffers_t& buffers, const conv::TaskExecutor& e
 void GemmPlan::runOne(const taccGemmBuffers_t& buffers, const conv::TaskExecutor& executor) const {
   const float* const a = rowsOfA(buffers, executor);
   if (few_) runFew(a, buffers, executor);
-  if (columns_.empty()) return;
+  if (columns_.empty() && !split_) return;
   taccGemmBuffers_t padded = buffers;
   if (description_.bias) {
     // The kernel reads whole blocks of it.
@@ -229,6 +253,12 @@ void GemmPlan::runOne(const taccGemmBuffers_t& buffers, const conv::TaskExecutor
     std::copy_n(buffers.bias, count, bias);
     std::fill_n(bias + count, roundedFloats(count) - count, 0.0F);
     padded.bias = bias;
+  }
+  if (split_) {
+    auto* const workspace = static_cast<std::byte*>(buffers.workspace) + workspaceOfOne();
+    split_->run({description_.transposeA ? a : buffers.a, buffers.packedB, description_.bias ? padded.bias : nullptr,
+                 buffers.c, workspace - restBytes() - split_->workspaceBytes(splitWorkers())},
+                executor);
   }
   for (const Columns& columns : columns_) {
     if (columns.isWhole()) {
@@ -264,8 +294,8 @@ void GemmPlan::runWhole(const Columns& columns, const float* a, const taccGemmBu
 
 void GemmPlan::runRest(const Columns& columns, const float* a, const taccGemmBuffers_t& buffers) const {
   const Description& d = description_;
-  float* const scratch = reinterpret_cast<float*>(static_cast<std::byte*>(buffers.workspace) + workspaceOfOne()) -
-                         std::ptrdiff_t{d.m} * blockLength;
+  auto* const end = static_cast<std::byte*>(buffers.workspace) + workspaceOfOne();
+  auto* const scratch = reinterpret_cast<float*>(end - restBytes());
   const auto bytes = static_cast<std::size_t>(columns.count) * sizeof(float);
   if (d.accumulate) {
     std::memset(scratch, 0, static_cast<std::size_t>(d.m) * blockLength * sizeof(float));

@@ -1,4 +1,5 @@
-// Products of matrices on the convolutions' tile kernel: rows of A are its pixels, columns of B its output channels.
+// Products of matrices on the convolutions' tile kernel: rows of A are its pixels, columns of B its output channels;
+// and on CPUs with AMX on its tiles, where that is faster.
 #pragma once
 
 #include <memory>
@@ -9,6 +10,7 @@
 #include "compute/conv/task_executor.hpp"
 #include "compute/gemm/few_columns.hpp"
 #include "compute/gemm/gemm_description.hpp"
+#include "compute/gemm/split_columns.hpp"
 #include "tacc/compute.h"
 
 namespace tacc::gemm {
@@ -52,9 +54,14 @@ class GemmPlan {
                 const conv::TaskExecutor& executor) const;
   void runFew(const float* a, const taccGemmBuffers_t& buffers, const conv::TaskExecutor& executor) const;
   void runRest(const Columns& columns, const float* a, const taccGemmBuffers_t& buffers) const;
+  /// Whether A is brought into the workspace, a row after the other, before it is multiplied.
+  bool copiesA() const;
   std::size_t copiedFloats() const;
+  std::size_t restBytes() const;  // of the scratch, which is the end of the workspace
+  int splitWorkers() const { return areTasks() ? 1 : description_.maxWorkers; }
 
   Description description_;
+  std::optional<SplitColumns> split_;  // of whole blocks of columns, which are the first
   std::vector<Columns> columns_;
   std::optional<FewColumns> few_;  // of those behind whole blocks, where it is faster
   std::size_t packedFew_ = 0;      // where their part of B begins

@@ -56,6 +56,40 @@ void split(Bf16x3Work& work, int rows) {
   }
 }
 
+/// Pairs of the even, or of the odd, of the numbers of two rows.
+Word pairOfRows(const std::byte* rows, int word, bool isOdd) {
+  const Word first = reinterpret_cast<const Word*>(rows)[word];
+  const Word second = reinterpret_cast<const Word*>(rows + rowBytes)[word];
+  return isOdd ? joined(first, second) : (first & 0xFFFF) | second << 16;
+}
+
+template <class Number, bool kTransposes>
+void regroup(const RegroupCall& call) {
+  for (int part = 0; part < partsOfKind<Number>; ++part) {
+    for (const bool isOdd : {false, true}) {
+      std::byte* const output = isOdd ? call.odd : call.even;
+      if (output == nullptr) continue;
+      auto* const to = reinterpret_cast<Word*>(output + part * call.outputPart);
+      for (int i = 0; i < tileRows; ++i) {
+        for (int word = 0; word < blockLength; ++word) {
+          const Word pair = pairOfRows(call.rows + part * call.rowsPart + 2 * i * rowBytes, word, isOdd);
+          to[kTransposes ? word * blockLength + i : i * blockLength + word] = pair;
+        }
+      }
+    }
+  }
+}
+
+void turn(const float* sums, int rows, int columns, float* turned) {
+  for (int m = 0; m < rows; ++m) {
+    for (int n = 0; n < columns; ++n) {
+      const float* const from = sums + (m * columns + n) * tileFloats;
+      float* const to = turned + (n * rows + m) * tileFloats;
+      for (int i = 0; i < tileFloats; ++i) to[i % blockLength * blockLength + i / blockLength] = from[i];
+    }
+  }
+}
+
 void store(float& to, float value) { to = value; }
 void store(std::uint16_t& to, float value) {
   const auto bits = std::bit_cast<Word>(value);
@@ -79,15 +113,18 @@ void deliver(DeliverWork& work) {
   }
 }
 
-/// sums += a * b, of one pair of tiles.
+/// sums += a * b, of one pair of tiles: their products are added up before they touch the sums, as AMX does.
 void multiplyTiles(const std::byte* a, std::ptrdiff_t aRow, const std::byte* b, float* sums) {
   for (int row = 0; row < tileRows; ++row) {
     for (int column = 0; column < blockLength; ++column) {
+      float even = 0, odd = 0;
       for (int k = 0; k < blockLength; ++k) {
         const Word x = reinterpret_cast<const Word*>(a + row * aRow)[k];
         const Word y = reinterpret_cast<const Word*>(b + k * rowBytes)[column];
-        sums[row * blockLength + column] += lowerOf(x) * lowerOf(y) + upperOf(x) * upperOf(y);
+        even += lowerOf(x) * lowerOf(y);
+        odd += upperOf(x) * upperOf(y);
       }
+      sums[row * blockLength + column] += even + odd;
     }
   }
 }
@@ -119,9 +156,9 @@ constexpr Bf16x3Kernels tableOf(const Bf16x3Kernels* ofBfloat16) {
   return {partsOfKind<Number>,
           sizeof(Number),
           split<Number>,
-          nullptr,
-          nullptr,
-          nullptr,
+          regroup<Number, false>,
+          regroup<Number, true>,
+          turn,
           nothing,
           nothing,
           {{},

@@ -5,7 +5,7 @@
 
 namespace tacc::conv::test {
 
-/// The portable kernels, and tiles of float32 and of bfloat16; no gradients of weights.
+/// The portable kernels, and tiles of float32 and of bfloat16.
 const KernelSet& plainTileKernels();
 
 }  // namespace tacc::conv::test

@@ -2,11 +2,16 @@
 // algorithm, and converted back. As many as fit into the L2 cache, so that memory sees bfloat16 only. Where weights may
 // be rounded, and the CPU multiplies bfloat16, in vectors or on AMX's tiles, what is read is not converted, and results
 // of sums that are made at once are rounded as they are written.
+//
+// Gradients of weights are sums of products of what is bfloat16 anyway. Where the CPU multiplies it in vectors both
+// tensors are copied in pairs of pixels in place of being widened (pixel_pairs.hpp), which takes as long or half of it.
 #include <algorithm>
+#include <optional>
 
 #include "compute/conv/algorithms.hpp"
 #include "compute/conv/algorithms/batch_parts.hpp"
 #include "compute/conv/algorithms/direct_driver.hpp"
+#include "compute/conv/algorithms/pixel_pairs.hpp"
 #include "compute/conv/task_partition.hpp"
 #include "compute/layers/kernels.hpp"
 
@@ -39,13 +44,18 @@ class Bfloat16Plan final : public ConvPlan {
  public:
   /// `description` is of all images, and says whether the plans read pairs of bfloat16.
   Bfloat16Plan(const Description& description, int images, std::unique_ptr<ConvPlan> first,
-               std::unique_ptr<ConvPlan> next, const layers::LayerKernels& kernels)
+               std::unique_ptr<ConvPlan> next, const KernelSet& kernels)
       : ConvPlan(first->kernel() + (description.pairs.areRead ? " bf16 pairs" : " bf16")),
         description_(description),
         images_(images),
         first_(std::move(first)),
         next_(std::move(next)),
-        kernels_(kernels) {}
+        kernels_(layers::kernelTable(kernels.vectors)) {
+    if (!joinsPairs()) return;
+    Description part = description;
+    part.shape.batch = images;
+    pairs_.emplace(part, *pairKernels(kernels));
+  }
 
   std::size_t workspaceBytes() const override { return innerBytes() + inBytes() + outBytes(); }
   std::size_t packedFloats() const override { return first_->packedFloats(); }
@@ -63,7 +73,7 @@ class Bfloat16Plan final : public ConvPlan {
     auto* const out = reinterpret_cast<float*>(bytes + innerBytes() + inBytes());
     const bool isForward = description_.pass == taccConvForward;
     const bool isData = description_.pass == taccConvBackwardData;
-    const bool readsPairs = description_.pairs.areRead;
+    const bool readsPairs = description_.pairs.areRead && (isForward || isData);
     for (int part = 0; part < parts(); ++part) {
       const std::size_t inAt = inFloats(description_, images_) * static_cast<std::size_t>(part);
       const std::size_t outAt = outFloats(description_, images_) * static_cast<std::size_t>(part);
@@ -72,9 +82,13 @@ class Bfloat16Plan final : public ConvPlan {
       inner.input = readsPairs ? buffers.input + inAt / 2 : in;
       inner.outputGradient = readsPairs ? buffers.outputGradient + outAt / 2 : out;
       inner.residual = out;
-      if (!isData && !readsPairs) fetch(buffers.input, inAt, in, inFloats(description_, images_), executor);
-      if (!isForward && !readsPairs) {
-        fetch(buffers.outputGradient, outAt, out, outFloats(description_, images_), executor);
+      if (joinsPairs()) {
+        pairs_->joinInput(reinterpret_cast<const std::uint16_t*>(buffers.input) + inAt, in, executor);
+        pairs_->joinGradient(reinterpret_cast<const std::uint16_t*>(buffers.outputGradient) + outAt, out, executor);
+      } else {
+        if (!isData && !readsPairs) fetch(buffers.input, inAt, in, inFloats(description_, images_), executor);
+        if (!isForward && !readsPairs)
+          fetch(buffers.outputGradient, outAt, out, outFloats(description_, images_), executor);
       }
       if (description_.residual) fetch(buffers.residual, outAt, out, outFloats(description_, images_), executor);
       if (isForward) {
@@ -91,16 +105,19 @@ class Bfloat16Plan final : public ConvPlan {
 
  private:
   int parts() const { return description_.shape.batch / images_; }
+  bool joinsPairs() const { return description_.pairs.areRead && description_.pass == taccConvBackwardWeights; }
   std::size_t innerBytes() const {
     return std::max(first_->workspaceBytes(), next_ != nullptr ? next_->workspaceBytes() : 0);
   }
   /// Of what is converted.
   std::size_t inBytes() const {
     const bool isRead = description_.pairs.areRead && description_.pass == taccConvForward;
+    if (joinsPairs()) return alignedBytes(pairs_->inputFloats());
     return isRead ? 0 : alignedBytes(inFloats(description_, images_));
   }
   std::size_t outBytes() const {
     const bool isRead = description_.pairs.areRead && description_.pass == taccConvBackwardData;
+    if (joinsPairs()) return alignedBytes(pairs_->gradientFloats());
     return isRead ? 0 : alignedBytes(outFloats(description_, images_));
   }
 
@@ -128,6 +145,7 @@ class Bfloat16Plan final : public ConvPlan {
   std::unique_ptr<ConvPlan> first_;
   std::unique_ptr<ConvPlan> next_;  // of the weights' gradient: adds to what the first one gave
   const layers::LayerKernels& kernels_;
+  std::optional<PixelPairs> pairs_;  // of the weights' gradient, where it reads such
 };
 
 /// Whether a result's sum is made in one go whatever the tiles are.
@@ -142,12 +160,19 @@ bool sumsAtOnce(const Description& d) {
 ChosenPlan makePairPlan(const Description& given, Pairs pairs, const KernelSet& kernels) {
   constexpr std::string_view name = "direct";
   const KernelSet* const tiles = pairKernels(kernels);
-  if (!given.roundsWeights || tiles == nullptr || (!given.algorithm.empty() && given.algorithm != name)) return {};
+  const bool isGradient = given.pass == taccConvBackwardWeights;
+  const bool mayRound = given.roundsWeights || isGradient;
+  if (!mayRound || tiles == nullptr || (!given.algorithm.empty() && given.algorithm != name)) return {};
   Description description = withKernels(given, *tiles);
   // Cores of Intel's that start two multiply-adds of 512 bits a cycle start fewer than one of pairs.
   if (description.hasTwoWideUnits && given.algorithm.empty()) return {};
   description.pairs = pairs;
   const Shape& s = given.shape;
+  if (isGradient) {
+    const bool isOfOnePixel = double(s.batch) * s.outHeight * s.outWidth == 1;
+    if (isOfOnePixel || !servesDirectBackwardWeights(description)) return {};
+    return {name, makeDirectBackwardWeights(PixelPairs(description, *tiles).joined(), *tiles)};
+  }
   // Pixels of NHWC follow each other: none may end within a float.
   const auto arePairs = [](taccLayout_t layout, int channels) { return layout != taccLayoutNhwc || channels % 2 == 0; };
   if (servesDirectForward(description) && arePairs(given.inputLayout, s.inChannels)) {
@@ -162,10 +187,17 @@ ChosenPlan makePairPlan(const Description& given, Pairs pairs, const KernelSet& 
 /// The same on AMX's tiles, where sums are made at once whatever the shape.
 ChosenPlan makeTilePlan(const Description& given, const KernelSet& kernels) {
   constexpr std::string_view name = "split";
-  if (!given.roundsWeights || (!given.algorithm.empty() && given.algorithm != name)) return {};
+  const bool isGradient = given.pass == taccConvBackwardWeights;
+  const bool mayRound = given.roundsWeights || isGradient;
+  if (!mayRound || (!given.algorithm.empty() && given.algorithm != name)) return {};
   Description description = withKernels(given, kernels);
   description.pairs = {.areRead = true, .areWritten = true};
-  if (given.outputLayout != taccLayoutNchw16c || !servesSplitProducts(description)) return {};
+  if (given.outputLayout != taccLayoutNchw16c) return {};
+  if (isGradient) {
+    if (!servesSplitGradient(description)) return {};
+    return {name, makeSplitGradient(description, kernels)};
+  }
+  if (!servesSplitProducts(description)) return {};
   return {name, makeSplitProducts(description, kernels)};
 }
 
@@ -182,20 +214,24 @@ ChosenPlan makeBfloat16Plan(const Description& given, const KernelSet& kernels) 
   inner.shape.batch = imagesAtOnce(description);
   ChosenPlan first = makePlan(inner, kernels);
   ChosenPlan whole = makeTilePlan(description, kernels);
-  if (sumsAtOnce(description)) {
+  const Pairs pairs{.areRead = true, .areWritten = false};
+  const auto makePairs = [pairs](const Description& part, const KernelSet& set) {
+    return makePairPlan(part, pairs, set);
+  };
+  if (description.pass != taccConvBackwardWeights && sumsAtOnce(description)) {
     takeCheaper(whole, makePairPlan(description, {.areRead = true, .areWritten = true}, kernels));
   } else {
-    const Pairs pairs{.areRead = true, .areWritten = false};
-    ChosenPlan part = makePairPlan(inner, pairs, kernels);
+    ChosenPlan part = makePairs(inner, kernels);
     if (isCheaper(part, first, 1)) {
       first = std::move(part);
       description.pairs = pairs;
     }
   }
   if (isCheaper(whole, first, given.shape.batch / inner.shape.batch)) return whole;
-  std::unique_ptr<ConvPlan> next = makeNextPart(inner, first, kernels, makePlan);
+  std::unique_ptr<ConvPlan> next = description.pairs.areRead ? makeNextPart(inner, first, kernels, makePairs)
+                                                             : makeNextPart(inner, first, kernels, makePlan);
   return {first.algorithm, std::make_unique<Bfloat16Plan>(description, inner.shape.batch, std::move(first.plan),
-                                                          std::move(next), layers::kernelTable(kernels.vectors))};
+                                                          std::move(next), kernels)};
 }
 
 }  // namespace tacc::conv

@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <cstdint>
 
 #include "compute/conv/algorithms.hpp"
@@ -26,8 +27,8 @@ class DirectBackwardWeights final : public ConvPlan {
         kernels_(kernels),
         layers_(layers::kernelTable(kernels.vectors)),
         tiles_(tiles),
-        in_(blockSteps(d.inputLayout, d.shape.inChannels, d.shape.height, d.shape.width)),
-        out_(blockSteps(d.outputLayout, d.shape.outChannels, d.shape.outHeight, d.shape.outWidth)) {
+        in_(stepsOf(d, d.inputLayout, d.shape.inChannels, d.shape.height, d.shape.width)),
+        out_(stepsOf(d, d.outputLayout, d.shape.outChannels, d.shape.outHeight, d.shape.outWidth)) {
     for (const WeightTiles::Part& blocks : tiles_.blockParts) outParts_.push_back({2 * blocks.from, 2 * blocks.to});
     int half = tiles_.blockParts.empty() ? 0 : 2 * tiles_.blockParts.back().to;
     for (int i = 0; i < tiles_.halfTiles; ++i, half += 3) outParts_.push_back({half, half + 3});
@@ -45,7 +46,6 @@ class DirectBackwardWeights final : public ConvPlan {
     const Shape& s = shape();
     const double lines =
         insidePairs(s.outHeight, s.kernelHeight, s.strideHeight, s.dilationHeight, s.padHeight, s.height);
-    const double columns = insidePairs(s.outWidth, s.kernelWidth, s.strideWidth, s.dilationWidth, s.padWidth, s.width);
     if (isOfOnePixel()) {
       constexpr double storeCycles = 2, blockCycles = 10;
       return (double(blockedFloats()) / blockLength * storeCycles + double(s.groups) * outBlocks() * blockCycles +
@@ -71,7 +71,9 @@ class DirectBackwardWeights final : public ConvPlan {
     const bool isHidden = std::ptrdiff_t{s.outHeight} * s.outWidth <= pixelsOfCache || kernels_.fmaLanes < blockLength;
     const double ofLines = isHidden ? 0 : tiles * blocksOf(tiles_) * cyclesOfLine;
     const double ofPixel = std::max(tiles_.cyclesOfPixel, ofLines) + tiles * lostCycles();
-    return (s.groups * (s.batch * lines * columns * ofPixel + beside) + deliveryCycles()) / assumedHertz;
+    const double steps =
+        isOneLine ? std::ceil(double(s.outHeight) * s.outWidth / kernels_.pixelsOfStep) : lines * stepsOfLine();
+    return (s.groups * (s.batch * steps * ofPixel + beside) + deliveryCycles()) / assumedHertz;
   }
 
   void run(const Buffers& buffers, const TaskExecutor& executor) const override {
@@ -88,6 +90,9 @@ class DirectBackwardWeights final : public ConvPlan {
 
  private:
   const Shape& shape() const { return description_.shape; }
+  static BlockSteps stepsOf(const Description& d, taccLayout_t layout, int channels, int height, int width) {
+    return (d.pairs.areCompact ? pairSteps : blockSteps)(layout, channels, height, width);
+  }
   std::size_t blockedFloats() const {
     const Shape& s = shape();
     return weightFloats(taccWeightsBlocked, s.outChannels, s.inChannels, s.kernelHeight, s.kernelWidth, s.groups);
@@ -96,6 +101,17 @@ class DirectBackwardWeights final : public ConvPlan {
   bool isOfOnePixel() const {
     const Shape& s = shape();
     return s.batch * s.height * s.width == 1 && s.kernelHeight * s.kernelWidth == 1 && s.padHeight + s.padWidth == 0;
+  }
+  /// Of all taps of a line of the kernel.
+  int stepsOfLine() const {
+    const Shape& s = shape();
+    int steps = 0;
+    for (int t = 0; t < s.kernelWidth; ++t) {
+      const int dx = t * s.dilationWidth - s.padWidth;
+      const int pixels = std::min(s.outWidth, endInside(dx, s.strideWidth, s.width)) - firstInside(dx, s.strideWidth);
+      steps += ceilDivide(std::max(0, pixels), kernels_.pixelsOfStep);
+    }
+    return steps;
   }
   /// Of bringing the result to KCRS.
   double deliveryCycles() const {
@@ -163,8 +179,9 @@ class DirectBackwardWeights final : public ConvPlan {
     // Strides leave out pixels that no tap reads.
     const double usedPixels =
         double(std::min(s.height, s.outHeight * s.kernelHeight)) * std::min(s.width, s.outWidth * s.kernelWidth);
-    const double inputBytes = double(inBlocks()) * blockLength * s.batch * usedPixels * 4;
-    const double gradientBytes = double(outBlocks()) * blockLength * pixels * 4;
+    const double bytesOfNumber = description_.pairs.areCompact ? 2 : 4;
+    const double inputBytes = double(inBlocks()) * blockLength * s.batch * usedPixels * bytesOfNumber;
+    const double gradientBytes = double(outBlocks()) * blockLength * pixels * bytesOfNumber;
     const double resultBytes = double(blockedFloats()) / s.groups * 4;
     const double blocks = blocksOf(tiles_);
     double best = 0;
@@ -190,6 +207,9 @@ class DirectBackwardWeights final : public ConvPlan {
     const double ofImage = double(s.outHeight) * s.outWidth;
     imagesAtOnce_ = std::clamp(static_cast<int>(wanted / ofImage), 1, s.batch);
     linesAtOnce_ = imagesAtOnce_ > 1 ? s.outHeight : std::clamp(static_cast<int>(wanted / s.outWidth), 1, s.outHeight);
+    // Pairs go from line to line, and none is cut.
+    if (description_.pairs.areCompact && s.outWidth % 2 != 0)
+      linesAtOnce_ = std::min(roundUp(linesAtOnce_, 2), s.outHeight);
   }
 
   void chooseTasks() {

@@ -146,8 +146,9 @@ void split(Bf16x3Work& work, int rows) {
 }
 [[gnu::always_inline]] inline __m512i odds(__m512i first, __m512i second) { return pairs(first, second); }
 
+template <class Kind>
 void regroup(const RegroupCall& call) {
-  for (int part = 0; part < splitParts; ++part) {
+  for (int part = 0; part < Kind::kParts; ++part) {
     const std::byte* from = call.rows + part * call.rowsPart;
     const std::ptrdiff_t to = part * call.outputPart;
     for (int i = 0; i < tileRows; ++i, from += 2 * rowBytes) {
@@ -202,8 +203,9 @@ template <bool kIsOdd>
   transposeWords(r, to);
 }
 
+template <class Kind>
 void transpose(const RegroupCall& call) {
-  for (int part = 0; part < splitParts; ++part) {
+  for (int part = 0; part < Kind::kParts; ++part) {
     const std::byte* const from = call.rows + part * call.rowsPart;
     transposeTile<false>(from, call.even + part * call.outputPart);
     if (call.odd != nullptr) transposeTile<true>(from, call.odd + part * call.outputPart);
@@ -428,9 +430,9 @@ constexpr Bf16x3Kernels tableOf() {
   return {Kind::kParts,
           sizeof(typename Kind::Number),
           split<Kind>,
-          nullptr,
-          nullptr,
-          nullptr,
+          regroup<Kind>,
+          transpose<Kind>,
+          turn,
           begin,
           end,
           {{},
@@ -448,9 +450,6 @@ const Bf16x3Kernels& amxKernelTable() {
   static constexpr Bf16x3Kernels bfloat16 = tableOf<JoinBfloat16>();
   static constexpr Bf16x3Kernels kernels = [] {
     Bf16x3Kernels table = tableOf<SplitFloats>();
-    table.regroup = regroup;
-    table.transpose = transpose;
-    table.turn = turn;
     table.ofBfloat16 = &bfloat16;
     return table;
   }();

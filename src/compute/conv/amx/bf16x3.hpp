@@ -96,8 +96,7 @@ struct Bf16x3Kernels {
   std::size_t numberBytes;  // of what is split, added and delivered
   /// The next rows, `rows` of them or what is left.
   void (*split)(Bf16x3Work& work, int rows);
-  /// A row of a tile is a pair of 16 channels, or, transposed, a channel of 16 pairs. These three are null where there
-  /// are no gradients of weights, those of bfloat16.
+  /// A row of a tile is a pair of 16 channels, or, transposed, a channel of 16 pairs.
   void (*regroup)(const RegroupCall&);
   void (*transpose)(const RegroupCall&);
   /// Tiles [m][n] of sums become transposed ones [n][m].

@@ -1,6 +1,6 @@
-// The convolution backward to the weights as products of split numbers (split.hpp). What is summed over are positions
-// of output pixels, so both operands are regrouped to pairs of positions: the output's gradient as it is, the input
-// transposed, a line of positions for each channel, in which a tap is a distance.
+// The convolution backward to the weights as products of split numbers (bf16x3.hpp), or of bfloat16 as they are. What
+// is summed over are positions of output pixels, so both operands are regrouped to pairs of positions: the output's
+// gradient as it is, the input transposed, a line of positions for each channel, in which a tap is a distance.
 //
 // A part of the batch is split and regrouped, then multiplied for all pairs of channels and all taps; the results of
 // the parts are added up in order.
@@ -37,8 +37,8 @@ int outPairsOf(const Shape& s) { return ceilDivide(outBlocksOf(s), 2); }
 /// Pairs of positions begin at even ones; for taps at odd distances they are there once more, one position later.
 int paritiesOf(const Shape& s) { return s.kernelHeight * s.kernelWidth == 1 ? 1 : 2; }
 
-Bf16x3Image imageOf(const Shape& s) {
-  Bf16x3Image image(2 * inPairsOf(s) * s.groups, splitParts, s.height, s.width, s.strideHeight, s.strideWidth,
+Bf16x3Image imageOf(const Shape& s, int numberParts) {
+  Bf16x3Image image(2 * inPairsOf(s) * s.groups, numberParts, s.height, s.width, s.strideHeight, s.strideWidth,
                     s.outHeight, s.outWidth, tapsOf(s));
   // One side, the smaller one, is read over again for each pair of blocks of the other one.
   const std::size_t bytes = l2CacheBytes() / 2;
@@ -48,16 +48,18 @@ Bf16x3Image imageOf(const Shape& s) {
 }
 
 /// The model: cycles on one worker.
-double cyclesOf(const Shape& s, const Bf16x3Image& image) {
+double cyclesOf(const Shape& s, const Bf16x3Image& image, int numberParts) {
   const double taps = static_cast<double>(s.kernelHeight) * s.kernelWidth;
   const double tilePairs = double(s.groups) * 2 * inPairsOf(s) * outBlocksOf(s) * taps;
   const double bytes = sizeof(float) * double(s.batch) * static_cast<double>(s.inBlocks() * s.inPlane());
-  const double regroupedRowCycles = splitRowCycles(bytes) + 16;
+  const bool isSplit = numberParts == splitParts;
+  const double regroupedRowCycles = isSplit ? splitRowCycles(bytes) + 16 : bfloat16RowCycles + 6;
+  const double productCycles = isSplit ? 6 * tileProductCycles : bfloat16ProductCycles;
   double cycles = 0;
   for (int index = 0; index < image.parts(); ++index) {
     const double positions = image.positions(image.part(index), s.outHeight, s.outWidth);
     const double rows = double(image.rows()) * image.phases() * inPairsOf(s) + positions * outPairsOf(s);
-    cycles += tilePairs * (std::ceil(positions / stepPositions) * 6 * tileProductCycles + 2 * deliverTileCycles) +
+    cycles += tilePairs * (std::ceil(positions / stepPositions) * productCycles + 2 * deliverTileCycles) +
               rows * s.groups * regroupedRowCycles;
   }
   return cycles;
@@ -66,7 +68,12 @@ double cyclesOf(const Shape& s, const Bf16x3Image& image) {
 class Bf16x3Gradient final : public ConvPlan {
  public:
   Bf16x3Gradient(const Description& d, const Bf16x3Kernels& kernels)
-      : ConvPlan("amx 32x2"), description_(d), kernels_(kernels), taps_(tapsOf(d.shape)), image_(imageOf(d.shape)) {
+      : ConvPlan(d.pairs.areRead ? "amx 32x2 bf16 pairs" : "amx 32x2"),
+        description_(d),
+        kernels_(d.pairs.areRead ? *kernels.ofBfloat16 : kernels),
+        ofResult_(kernels),
+        taps_(tapsOf(d.shape)),
+        image_(imageOf(d.shape, kernels_.parts)) {
     const Shape& s = shape();
     image_.findRuns(s.inBlocks() * s.inPlane());
     for (int kind = 0; kind < image_.kinds(); ++kind) {
@@ -88,14 +95,14 @@ class Bf16x3Gradient final : public ConvPlan {
     }
     return blockedBytes() + most;
   }
-  double predictedSeconds() const override { return cyclesOf(shape(), image_) / assumedHertz; }
+  double predictedSeconds() const override { return cyclesOf(shape(), image_, kernels_.parts) / assumedHertz; }
   void run(const Buffers& buffers, const TaskExecutor& executor) const override;
 
  private:
   // Of each worker: sums, twice those that are turned and delivered, and the rows that are regrouped.
   static constexpr std::size_t sumsBytes = 4 * static_cast<std::size_t>(tileBytes);
   static constexpr std::ptrdiff_t stagingRows = stepPositions + 1;
-  static constexpr std::size_t stagingBytes = splitParts * stagingRows * rowBytes;
+  std::size_t stagingBytes() const { return static_cast<std::size_t>(kernels_.parts * stagingRows * rowBytes); }
 
   /// A task is a range of pairs of blocks of the input, and one of the gradient, of one group: it regroups what it
   /// multiplies, so that tasks neither wait for each other nor share anything.
@@ -121,11 +128,14 @@ class Bf16x3Gradient final : public ConvPlan {
     return weightFloats(taccWeightsBlocked, s.outChannels, s.inChannels, s.kernelHeight, s.kernelWidth, s.groups);
   }
   std::size_t blockedBytes() const { return isBlocked() ? 0 : (blockedFloats() * sizeof(float) + 63) / 64 * 64; }
+  std::ptrdiff_t bytesOf(std::ptrdiff_t numbers) const {
+    return numbers * static_cast<std::ptrdiff_t>(kernels_.numberBytes);
+  }
   // Of one part of the numbers, one block of channels, and for the input one parity of the positions.
   std::ptrdiff_t inPartBytes() const { return inTiles_ * tileBytes; }
   std::ptrdiff_t outPartBytes() const { return outTiles_ * tileBytes; }
-  std::ptrdiff_t inBlockBytes() const { return splitParts * inPartBytes() * paritiesOf(shape()); }
-  std::ptrdiff_t outBlockBytes() const { return splitParts * outPartBytes(); }
+  std::ptrdiff_t inBlockBytes() const { return kernels_.parts * inPartBytes() * paritiesOf(shape()); }
+  std::ptrdiff_t outBlockBytes() const { return kernels_.parts * outPartBytes(); }
   // Of one task.
   std::ptrdiff_t inBytes(const Cut& cut) const {
     return 2 * ceilDivide(inPairsOf(shape()), cut.inParts) * image_.phases() * inBlockBytes();
@@ -134,7 +144,7 @@ class Bf16x3Gradient final : public ConvPlan {
     return 2 * ceilDivide(outPairsOf(shape()), cut.outParts) * outBlockBytes();
   }
   std::size_t workerBytes(const Cut& cut) const {
-    return 3 * sumsBytes + stagingBytes + static_cast<std::size_t>(inBytes(cut) + outBytes(cut));
+    return 3 * sumsBytes + stagingBytes() + static_cast<std::size_t>(inBytes(cut) + outBytes(cut));
   }
 
   std::vector<std::ptrdiff_t> resultPlaces() const;
@@ -147,15 +157,16 @@ class Bf16x3Gradient final : public ConvPlan {
     int outPairs() const { return static_cast<int>(outs.to - outs.from); }
   };
   Task taskOf(std::size_t index, const Cut& cut, std::byte* memory) const;
-  void regroupInput(const Task& task, const float* input, int part, int phase, int pair) const;
-  void regroupGradient(const Task& task, const float* gradient, int part, int pair) const;
+  void regroupInput(const Task& task, const std::byte* input, int part, int phase, int pair) const;
+  void regroupGradient(const Task& task, const std::byte* gradient, int part, int pair) const;
   template <class Visit>
-  void forEachTile(Bf16x3Work work, const float* even, const float* odd, int stride, std::byte* staging,
+  void forEachTile(Bf16x3Work work, const std::byte* even, const std::byte* odd, int stride, std::byte* staging,
                    std::ptrdiff_t tiles, const Visit& visit) const;
   void multiply(const Task& task, int part, float* result, bool accumulates) const;
 
   Description description_;
-  const Bf16x3Kernels& kernels_;
+  const Bf16x3Kernels& kernels_;   // of the numbers that are read
+  const Bf16x3Kernels& ofResult_;  // which is float32
   std::vector<Tap> taps_;
   Bf16x3Image image_;
   std::ptrdiff_t inTiles_, outTiles_;                 // most of a part
@@ -185,14 +196,14 @@ std::vector<std::ptrdiff_t> Bf16x3Gradient::resultPlaces() const {
 
 /// Splits the rows of `work` into the staging, 32 and one at a time, and calls visit(tile) for them.
 template <class Visit>
-void Bf16x3Gradient::forEachTile(Bf16x3Work work, const float* even, const float* odd, int stride, std::byte* staging,
-                                 std::ptrdiff_t tiles, const Visit& visit) const {
+void Bf16x3Gradient::forEachTile(Bf16x3Work work, const std::byte* even, const std::byte* odd, int stride,
+                                 std::byte* staging, std::ptrdiff_t tiles, const Visit& visit) const {
   alignas(64) static constexpr float zeros[blockLength] = {};
   const std::ptrdiff_t step = std::ptrdiff_t{stride} * blockLength;
   work.rows = tiles * stepPositions + 1;
   work.fetchRun = work.run;
   work.even = even;
-  work.odd = odd != nullptr ? odd : zeros;
+  work.odd = odd != nullptr ? odd : reinterpret_cast<const std::byte*>(zeros);
   work.evenStep = step;
   work.oddStep = odd != nullptr ? step : 0;
   work.output = staging;
@@ -201,7 +212,7 @@ void Bf16x3Gradient::forEachTile(Bf16x3Work work, const float* even, const float
   for (std::ptrdiff_t tile = 0; tile < tiles; ++tile) {
     kernels_.split(work, stepPositions);
     visit(tile);
-    for (int p = 0; p < splitParts; ++p) {
+    for (int p = 0; p < kernels_.parts; ++p) {
       std::byte* const first = staging + p * stagingRows * rowBytes;
       std::copy_n(first + stepPositions * rowBytes, rowBytes, first);
     }
@@ -209,19 +220,20 @@ void Bf16x3Gradient::forEachTile(Bf16x3Work work, const float* even, const float
   }
 }
 
-void Bf16x3Gradient::regroupInput(const Task& task, const float* input, int part, int phase, int pair) const {
+void Bf16x3Gradient::regroupInput(const Task& task, const std::byte* input, int part, int phase, int pair) const {
   const Shape& s = shape();
   const int ofGroup = static_cast<int>(task.ins.from) + pair;
   const bool isHalf = 2 * ofGroup + 1 == inBlocksOf(s);
   const std::ptrdiff_t block =
       image_.part(part).image * std::ptrdiff_t{s.inBlocks()} + task.group * inBlocksOf(s) + 2 * ofGroup;
-  const float* const even = input + block * s.inPlane();
+  const std::byte* const even = input + bytesOf(block * s.inPlane());
   const std::span<const Bf16x3Run> runs = image_.runs(part, phase);
   std::byte* const tiles = task.input + std::ptrdiff_t{2} * (phase * task.inPairs() + pair) * inBlockBytes();
-  forEachTile({.run = runs.data(), .end = runs.data() + runs.size()}, even, isHalf ? nullptr : even + s.inPlane(),
-              s.strideWidth, task.staging, inTiles_, [&](std::ptrdiff_t tile) {
+  forEachTile({.run = runs.data(), .end = runs.data() + runs.size()}, even,
+              isHalf ? nullptr : even + bytesOf(s.inPlane()), s.strideWidth, task.staging, inTiles_,
+              [&](std::ptrdiff_t tile) {
                 for (int parity = 0; parity < paritiesOf(s); ++parity) {
-                  std::byte* const at = tiles + parity * splitParts * inPartBytes() + tile * tileBytes;
+                  std::byte* const at = tiles + parity * kernels_.parts * inPartBytes() + tile * tileBytes;
                   kernels_.regroup({.rows = task.staging + parity * rowBytes,
                                     .rowsPart = stagingRows * rowBytes,
                                     .even = at,
@@ -231,17 +243,17 @@ void Bf16x3Gradient::regroupInput(const Task& task, const float* input, int part
               });
 }
 
-void Bf16x3Gradient::regroupGradient(const Task& task, const float* gradient, int part, int pair) const {
+void Bf16x3Gradient::regroupGradient(const Task& task, const std::byte* gradient, int part, int pair) const {
   const Shape& s = shape();
   const int ofGroup = static_cast<int>(task.outs.from) + pair;
   const bool isHalf = 2 * ofGroup + 1 == outBlocksOf(s);
   const std::ptrdiff_t block =
       image_.part(part).image * std::ptrdiff_t{s.outBlocks()} + task.group * outBlocksOf(s) + 2 * ofGroup;
-  const float* const even = gradient + block * s.outPlane();
+  const std::byte* const even = gradient + bytesOf(block * s.outPlane());
   const std::vector<Bf16x3Run>& runs = gradientRuns_[static_cast<std::size_t>(image_.kindOf(part))];
   std::byte* const tiles = task.gradient + std::ptrdiff_t{2} * pair * outBlockBytes();
-  forEachTile({.run = runs.data(), .end = runs.data() + runs.size()}, even, isHalf ? nullptr : even + s.outPlane(), 1,
-              task.staging, outTiles_, [&](std::ptrdiff_t tile) {
+  forEachTile({.run = runs.data(), .end = runs.data() + runs.size()}, even,
+              isHalf ? nullptr : even + bytesOf(s.outPlane()), 1, task.staging, outTiles_, [&](std::ptrdiff_t tile) {
                 std::byte* const at = tiles + tile * tileBytes;
                 kernels_.transpose({.rows = task.staging,
                                     .rowsPart = stagingRows * rowBytes,
@@ -277,8 +289,10 @@ void Bf16x3Gradient::multiply(const Task& task, int part, float* result, bool ac
     for (std::size_t tap = 0; tap < taps_.size(); ++tap) {
       const std::ptrdiff_t distance = image_.distanceOf(taps_[tap]);
       product.b = task.input + std::ptrdiff_t{2} * (image_.phaseOf(taps_[tap]) * task.inPairs() + in) * inBlockBytes() +
-                  distance % 2 * splitParts * inPartBytes() + distance / 2 * rowBytes;
+                  distance % 2 * kernels_.parts * inPartBytes() + distance / 2 * rowBytes;
       float* const turned = task.sums + (1 + side) * 4 * tileFloats;
+      // Kernels for bfloat16 would deliver that.
+      if (&kernels_ != &ofResult_) ofResult_.deliver(deliver[1 - side]);
       kernels_.multiply[rows][columns](product, {&deliver[1 - side], nullptr, 0});
       kernels_.turn(task.sums, rows, columns, turned);
       deliver[side] = {
@@ -292,14 +306,14 @@ void Bf16x3Gradient::multiply(const Task& task, int part, float* result, bool ac
       side = 1 - side;
     }
   }
-  kernels_.deliver(deliver[1 - side]);
+  ofResult_.deliver(deliver[1 - side]);
   kernels_.end();
 }
 
 Bf16x3Gradient::Task Bf16x3Gradient::taskOf(std::size_t index, const Cut& cut, std::byte* memory) const {
   const auto ins = static_cast<std::size_t>(cut.inParts), outs = static_cast<std::size_t>(cut.outParts);
   std::byte* const staging = memory + 3 * sumsBytes;
-  std::byte* const input = staging + stagingBytes;
+  std::byte* const input = staging + stagingBytes();
   return {static_cast<int>(index / (ins * outs)),
           partOf(static_cast<std::size_t>(inPairsOf(shape())), ins, index % ins),
           partOf(static_cast<std::size_t>(outPairsOf(shape())), outs, index / ins % outs),
@@ -312,15 +326,17 @@ Bf16x3Gradient::Task Bf16x3Gradient::taskOf(std::size_t index, const Cut& cut, s
 void Bf16x3Gradient::run(const Buffers& buffers, const TaskExecutor& executor) const {
   auto* const workspace = static_cast<std::byte*>(buffers.workspace);
   float* const result = isBlocked() ? buffers.result : reinterpret_cast<float*>(workspace);
+  const auto* const input = reinterpret_cast<const std::byte*>(buffers.input);
+  const auto* const gradient = reinterpret_cast<const std::byte*>(buffers.outputGradient);
   const Cut cut = cutFor(executor.workers());
   executor.forEach(static_cast<std::size_t>(cut.tasks(shape())), [&](std::size_t index, int worker) {
     const Task task =
         taskOf(index, cut, workspace + blockedBytes() + static_cast<std::size_t>(worker) * workerBytes(cut));
     for (int part = 0; part < image_.parts(); ++part) {
       for (int phase = 0; phase < image_.phases(); ++phase) {
-        for (int pair = 0; pair < task.inPairs(); ++pair) regroupInput(task, buffers.input, part, phase, pair);
+        for (int pair = 0; pair < task.inPairs(); ++pair) regroupInput(task, input, part, phase, pair);
       }
-      for (int pair = 0; pair < task.outPairs(); ++pair) regroupGradient(task, buffers.outputGradient, part, pair);
+      for (int pair = 0; pair < task.outPairs(); ++pair) regroupGradient(task, gradient, part, pair);
       multiply(task, part, result, part > 0 || (isBlocked() && description_.accumulate));
     }
   });
@@ -332,8 +348,9 @@ void Bf16x3Gradient::run(const Buffers& buffers, const TaskExecutor& executor) c
 bool servesSplitGradient(const Description& d) {
   if (d.pass != taccConvBackwardWeights || !canSplit(d)) return false;
   constexpr double plainGradientProductsInCycle = 28;
-  return d.algorithm == "split" ||
-         cyclesOf(d.shape, imageOf(d.shape)) < d.shape.operations() / 2 / plainGradientProductsInCycle;
+  return d.algorithm == "split" || d.pairs.areRead ||
+         cyclesOf(d.shape, imageOf(d.shape, splitParts), splitParts) <
+             d.shape.operations() / 2 / plainGradientProductsInCycle;
 }
 
 std::unique_ptr<ConvPlan> makeSplitGradient(const Description& d, const KernelSet& kernels) {

@@ -2,14 +2,16 @@
 // Included by one file per instruction set, as tile-inl.hpp.
 #pragma once
 
+#include <type_traits>
+
 #include "compute/conv/kernels/vector-inl.hpp"
 
 namespace tacc::conv {
 namespace TACC_CONV_ISA {
 
-/// Both operands are fetched into the L1 cache this many pixels before they are used: they come from the second one,
+/// Both operands are fetched into the L1 cache this many steps before they are used: they come from the second one,
 /// and each block of channels is in another page, where no hardware looks ahead.
-constexpr int pixelsAhead = 8;
+constexpr int stepsAhead = 8;
 
 /// Where vector v of a tile is, from block to block. Of a block and a half, the second one is at `second`.
 template <int kVectors>
@@ -55,28 +57,43 @@ template <int kVectors, int kRows, int kColumns>
     for (int line = 0; line < call.lines; ++line) {
       const float* input = tileInput + image * call.inputImage + line * call.inputLine;
       const float* from = call.gradient + image * call.gradientImage + line * call.gradientLine;
-      const auto addPixel = [&](Vector(&sum)[kVectors][kRows]) __attribute__((always_inline)) {
-        __builtin_prefetch(input + pixelsAhead * step);
+      const auto addStep = [&]<bool kIsWhole>(Vector(&sum)[kVectors][kRows], std::bool_constant<kIsWhole>)
+          __attribute__((always_inline)) {
+        __builtin_prefetch(input + stepsAhead * pixelsOfStep * step);
 #pragma GCC unroll 16
-        for (int b = 0; b < kBlocks; ++b) __builtin_prefetch(from + b * block + pixelsAhead * pixelOfGradient);
+        for (int b = 0; b < kBlocks; ++b)
+          __builtin_prefetch(from + b * block + stepsAhead * pixelsOfStep * pixelOfGradient);
         Vector g[kVectors];
 #pragma GCC unroll 16
-        for (int v = 0; v < kVectors; ++v) g[v] = load(from + placeOf<kVectors>(v, block, second));
+        for (int v = 0; v < kVectors; ++v) {
+          g[v] = load(from + placeOf<kVectors>(v, block, second));
+          if constexpr (!kIsWhole) g[v] = firstOfPairs(g[v]);
+        }
 #pragma GCC unroll 16
         for (int c = 0; c < kRows; ++c) {
-          const Vector x = broadcast(input[c / kColumns * nextColumns + c % kColumns]);
+          const float& value = input[c / kColumns * nextColumns + c % kColumns];
+          if constexpr (kVectors == 1 && kIsWhole) {
+            sum[0][c] = addProductWith(sum[0][c], g[0], value);
+            continue;
+          }
+          Vector x = broadcast(value);
+          if constexpr (!kIsWhole) x = firstOfPairs(x);
 #pragma GCC unroll 16
-          for (int v = 0; v < kVectors; ++v) sum[v][c] += g[v] * x;
+          for (int v = 0; v < kVectors; ++v) sum[v][c] = addProduct(sum[v][c], g[v], x);
         }
-        input += step;
-        from += pixelOfGradient;
+        input += pixelsOfStep * step;
+        from += pixelsOfStep * pixelOfGradient;
       };
-      int left = call.pixels;
+      int left = call.pixels / pixelsOfStep;
       for (; left >= kSets; left -= kSets) {
 #pragma GCC unroll 4
-        for (int set = 0; set < kSets; ++set) addPixel(sums[set]);
+        for (int set = 0; set < kSets; ++set) addStep(sums[set], std::true_type{});
       }
-      for (; kSets > 1 && left > 0; --left) addPixel(sums[0]);
+      for (; kSets > 1 && left > 0; --left) addStep(sums[0], std::true_type{});
+      if constexpr (pixelsOfStep > 1) {
+        // Of the last pair the second pixel is no part of the line, or of the image, whatever is there.
+        if (call.pixels % pixelsOfStep != 0) addStep(sums[0], std::false_type{});
+      }
     }
   }
   auto& sum = sums[0];

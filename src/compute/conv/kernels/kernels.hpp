@@ -147,6 +147,17 @@ struct PermutedSpreadCall {
   bool accumulate;
 };
 
+/// Pixels in bfloat16 become pairs of numbers: float i of pair p is number i of the pixel at p * step from `first`,
+/// and of that from `second`, or a zero where there is none.
+struct JoinPairsCall {
+  const std::uint16_t* first;
+  const std::uint16_t* second;  // or null
+  std::ptrdiff_t step;
+  float* output;  // one pair after the other
+  int pairs;
+  std::size_t numbers;  // of a pixel
+};
+
 /// Most lines of a channel-wise kernel.
 inline constexpr int maxDepthwiseLines = 32;
 
@@ -231,6 +242,7 @@ using WinogradInputKernel = void (*)(const WinogradInputCall&);
 using WinogradOutputKernel = void (*)(const WinogradOutputCall&);
 using TileKernel = void (*)(const TileCall&);
 using GradientKernel = void (*)(const GradientCall&);
+using JoinPairsKernel = void (*)(const JoinPairsCall&);
 using PermutedSpreadKernel = void (*)(const PermutedSpreadCall&);
 using DepthwiseKernel = void (*)(const DepthwiseCall&);
 using DepthwiseGradientKernel = void (*)(const DepthwiseGradientCall&);
@@ -249,6 +261,7 @@ struct KernelSet {
   TileKernel strided[maxBlocks + 1][maxPixels + 1];      // the same for any inputPixel
   /// The same for values that do not come in runs, without masks: for an inputPixel of 1, 2 or 4, and [0] for any.
   TileKernel scattered[5][maxBlocks + 1][maxPixels + 1];
+  int pixelsOfStep;  // of gradient tiles: 1, or 2, whose floats are pairs of what a pixel and the next one have
   GradientKernel gradient[maxBlocks + 1][maxRows + 1];  // [blocks][rows]
   GradientKernel gradientLines[maxBlocks + 1];          // of nine rows, three of each of three lines; null: too many
   /// Tiles of a block and a half, if a vector is half a block: the second half of the last block is written as zeros,
@@ -287,6 +300,7 @@ struct KernelSet {
   WinogradOutputKernel winogradOutput[7];  // likewise
   /// The function of an epilogue, of `blocks` times 16 floats in place.
   void (*activate)(taccActivation_t function, float* values, std::ptrdiff_t blocks);
+  JoinPairsKernel joinPairs;          // there where pixelsOfStep is 2
   const Bf16x3Kernels* split;         // products of split numbers; null: none
   double (*multiplyAdds)(int steps);  // does nothing but multiply-adds; returns how many operations: for the peak
 };
@@ -298,8 +312,9 @@ TACC_KERNEL_SETS(TACC_DECLARE)
 #undef TACC_DECLARE
 
 #if defined(__x86_64__)
-/// Of AVX-512 BF16, nothing but tiles, each of whose floats of input and weights is a pair of bfloat16: the products of
-/// two channels are added at once. To be called where pairKernels() gives them.
+/// Of AVX-512 BF16, nothing but tiles, each of whose floats of input and weights, or of input and gradient, is a pair
+/// of bfloat16: the products of two channels, or pixels, are added at once. To be called where pairKernels() gives
+/// them.
 const KernelSet& avx512PairKernels();
 #endif
 

@@ -148,6 +148,7 @@ constexpr KernelSet makeKernels(std::string_view isa) {
   set.fmaLanes = TACC_LANES;
   set.registers = TACC_REGISTERS;
   set.blockPixel = blockPixel;
+  set.pixelsOfStep = pixelsOfStep;
   fillBlocks<1>(set);
   fillBlocks<2>(set);
   fillBlocks<3>(set);

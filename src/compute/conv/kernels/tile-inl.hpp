@@ -8,13 +8,6 @@
 namespace tacc::conv {
 namespace TACC_CONV_ISA {
 
-#ifndef TACC_BLOCK_PIXEL
-/// Floats of a pixel of a block.
-inline constexpr int blockPixel = blockLength;
-/// What a step of a sum is.
-[[gnu::always_inline]] inline Vector addProduct(Vector sum, Vector w, Vector x) { return sum + w * x; }
-#endif
-
 /// Weights are fetched into the L1 cache this many rows before they are used: they come from the second one.
 constexpr int weightRowsAhead = 16;
 

@@ -43,5 +43,19 @@ constexpr int blocksOf(int vectors) { return (vectors + vectorsOfBlock - 1) / ve
 [[gnu::always_inline]] inline Vector maximum(Vector a, Vector b) { return a > b ? a : b; }
 [[gnu::always_inline]] inline Vector minimum(Vector a, Vector b) { return a < b ? a : b; }
 
+#ifndef TACC_BLOCK_PIXEL
+/// Floats of a pixel of a block.
+inline constexpr int blockPixel = blockLength;
+/// What a step of a sum is.
+[[gnu::always_inline]] inline Vector addProduct(Vector sum, Vector w, Vector x) { return sum + w * x; }
+/// The same with one value in all lanes, as part of the instruction where there is such a one.
+[[gnu::always_inline]] inline Vector addProductWith(Vector sum, Vector w, const float& x) {
+  return addProduct(sum, w, broadcast(x));
+}
+/// Pixels of a step of a gradient. Of two, a float is a pair: what the pixel and the next one have.
+inline constexpr int pixelsOfStep = 1;
+[[gnu::always_inline]] inline Vector firstOfPairs(Vector pairs) { return pairs; }
+#endif
+
 }  // namespace TACC_CONV_ISA
 }  // namespace tacc::conv
