@@ -1,6 +1,7 @@
 // Programs of every algorithm, collective, root and set of facts, run on simulated memory.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <random>
 #include <string>
@@ -9,6 +10,7 @@
 
 #include "algorithms/registry.hpp"
 #include "engine/schedule.hpp"
+#include "engine/shm/own_copies.hpp"
 #include "simulator.hpp"
 
 namespace tacc {
@@ -131,6 +133,44 @@ TEST_P(Lowering, runsAsTheCollectiveIsDefined) {
         ASSERT_NO_FATAL_FAILURE(runCall(plan, facts, programs, count));
     }
   }
+}
+
+/// Others wait for the end of a round, and not for what a rank copies for itself.
+TEST(OwnCopies, followWhatOthersWaitFor) {
+  const auto isSlot = [](const Place& place) { return place.kind == Place::Kind::slot; };
+  const auto isOutput = [](const Place& place) { return place.kind == Place::Kind::output; };
+  for (const Collective c : {Collective::broadcast, Collective::scatter, Collective::allGather, Collective::allToAll}) {
+    for (const bool inPlace : {false, true}) {
+      const Program program = lower(makePlan(*findAlgorithm("oneshot"), {c, 3, 1}), 1, {.inPlace = inPlace});
+      ASSERT_EQ(program.rounds.size(), 2U) << nameOf(c);
+      for (const Operation& operation : program.rounds.front().operations)
+        EXPECT_TRUE(std::ranges::all_of(operation.destinations, isSlot)) << nameOf(c) << " in place " << inPlace;
+      const std::vector<Operation>& last = program.rounds.back().operations;
+      ASSERT_FALSE(last.empty()) << nameOf(c);
+      EXPECT_TRUE(last.front().sources.front().kind == Place::Kind::input && isOutput(last.front().destinations[0]))
+          << nameOf(c) << " in place " << inPlace;
+    }
+  }
+  // The root of a gather stages nothing: its copy is done while it would wait.
+  const Program gather = lower(makePlan(*findAlgorithm("oneshot"), {Collective::gather, 3, 1}), 1, {});
+  EXPECT_EQ(gather.rounds.front().operations.size(), 1U);
+}
+
+/// A later step reads what was copied, or writes where it came from.
+TEST(OwnCopies, stayWhereALaterStepNeedsThem) {
+  const Plan plan = makePlan(*findAlgorithm("oneshot"), {Collective::scatter, 2, 0});
+  const auto copiesAtOnce = [&](const Operation& later, bool inPlace) {
+    Program program = lower(plan, 0, {});
+    program.rounds[0].operations.push_back(std::move(program.rounds[1].operations.front()));
+    program.rounds[1].operations = {later};
+    deferOwnCopies(program, plan, 0, inPlace);
+    return program.rounds[1].operations.size() == 1;
+  };
+  const Place slot{Place::Kind::slot, 1, 0}, input{Place::Kind::input, 0, 0}, output{Place::Kind::output, 0, 0};
+  EXPECT_FALSE(copiesAtOnce({0, 1, false, false, {slot}, {{Place::Kind::output, 0, 1}}}, false));
+  EXPECT_TRUE(copiesAtOnce({0, 1, false, false, {slot}, {output}}, false));
+  EXPECT_TRUE(copiesAtOnce({0, 1, false, false, {output}, {slot}}, false));
+  EXPECT_TRUE(copiesAtOnce({0, 1, false, false, {input}, {slot}}, false));
 }
 
 /// How many of 200 orders show an error when `damage` has been done to rank 1's program of a ring allreduce.

@@ -178,12 +178,16 @@ void Executor::combine(const Context& context, const Operation& operation, std::
   const bool results = std::ranges::all_of(operation.destinations, isUserMemory);
   const bool streaming =
       elements * work.elementBytes >= leastStream && (results ? work.nonTemporalResults : work.nonTemporalSlots);
-  const auto destinationCount = static_cast<int>(destinations_.size());
   if (sources_.size() == 1) {
-    if (destinationCount == 1 && destinations_[0] == sources_[0]) return;  // in place
-    copyBytes(destinations_.data(), destinationCount, sources_[0], elements * work.elementBytes, streaming);
+    // In place: there already. Streamed onto itself it would leave the cache, where the caller and this rank's next
+    // call find it.
+    std::erase(destinations_, sources_[0]);
+    if (!destinations_.empty())
+      copyBytes(destinations_.data(), static_cast<int>(destinations_.size()), sources_[0], elements * work.elementBytes,
+                streaming);
     return;
   }
+  const auto destinationCount = static_cast<int>(destinations_.size());
   work.reduce({.destinations = destinations_.data(),
                .destinationCount = destinationCount,
                .sources = sources_.data(),

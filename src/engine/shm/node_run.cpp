@@ -1,6 +1,9 @@
 #include "engine/shm/node_run.hpp"
 
+#include <algorithm>
+#include <bit>
 #include <chrono>
+#include <cmath>
 #include <utility>
 
 #include "core/types.hpp"
@@ -30,7 +33,8 @@ int divisorOf(const Call& call, int ranks) noexcept { return call.op == taccAvg 
 
 NodeRun::NodeRun(const NodeSegment& segment, int rank, int ranks, Waiter& waiter, CallExchange& exchange,
                  BufferExchange& buffers, AreaPages& pages, std::vector<int> processes, CmaMode cma)
-    : rank_(rank),
+    : segment_(segment),
+      rank_(rank),
       ranks_(ranks),
       exchange_(exchange),
       buffers_(buffers),
@@ -38,7 +42,8 @@ NodeRun::NodeRun(const NodeSegment& segment, int rank, int ranks, Waiter& waiter
       cma_(cma),
       eager_(rank, ranks, exchange),
       executor_(segment, rank, waiter, std::move(processes)),
-      programs_(rank) {}
+      programs_(rank),
+      postPolicies_(ranks) {}
 
 void NodeRun::runEager(const Call& call, std::uint64_t signature, std::size_t posted) {
   EagerCall eager{.collective = call.collective,
@@ -53,6 +58,7 @@ void NodeRun::runEager(const Call& call, std::uint64_t signature, std::size_t po
   if (posted > linePayload) pages_.need(AreaPart::eager);
   exchange_.begin(signature, posted, isRooted(call.collective));
   if (posted >= leastMeasuredPost && ranks_ > 1) {
+    if (isRooted(call.collective) || isPrefix(call.collective)) return runOneWay(eager, posted);
     eager.stream = eagerPolicies_.choose(call.collective, CopyPolicyKind::eager, posted).nonTemporalSlots;
     if (eagerPolicies_.wantsTime()) {
       const Stopwatch watch;
@@ -62,6 +68,31 @@ void NodeRun::runEager(const Call& call, std::uint64_t signature, std::size_t po
     }
   }
   eager_.run(eager);
+}
+
+void NodeRun::runOneWay(EagerCall& call, std::size_t posted) {
+  const PostPolicyTuner::Choice choice = postPolicies_.choose(call.collective, posted);
+  call.stream = choice.stream;
+  if (!choice.isTimed) return eager_.run(call);
+  judgePost();
+  const Stopwatch watch;
+  eager_.run(call);
+  timedPost_ = choice;
+  timedCall_ = exchange_.sequence();
+  const auto bits = std::bit_cast<std::uint32_t>(static_cast<float>(watch.seconds()));
+  segment_.postTime(rank_).latest.store(std::uint64_t{timedCall_} << 32 | bits, std::memory_order_relaxed);
+}
+
+void NodeRun::judgePost() noexcept {
+  const std::uint32_t call = std::exchange(timedCall_, 0);
+  if (call == 0) return;
+  float slowest = 0;
+  for (int rank = 0; rank < ranks_; ++rank) {
+    const std::uint64_t latest = segment_.postTime(rank).latest.load(std::memory_order_relaxed);
+    if (latest >> 32 != call) return;
+    slowest = std::max(slowest, std::bit_cast<float>(static_cast<std::uint32_t>(latest)));
+  }
+  if (std::isfinite(slowest) && slowest > 0) PostPolicyTuner::record(timedPost_, static_cast<double>(slowest));
 }
 
 void NodeRun::open(std::uint64_t signature, const UserBuffers& mine, const std::function<UserBuffers(int)>& buffersOf) {
