@@ -49,6 +49,8 @@ class Executor {
   void runRound(const Context& context, const Round& round, std::uint32_t chunk);
   void runOperation(const Context& context, const Operation& operation, std::uint32_t chunk);
   void combine(const Context& context, const Operation& operation, std::size_t elements);
+  /// Of the one source to all destinations.
+  void copy(const Context& context, const Operation& operation, std::size_t bytes);
   void combineThroughKernel(const Context& context, const Operation& operation, std::size_t elements);
   /// Reads memory of another process.
   void readFrom(int rank, void* to, const void* from, std::size_t bytes);
@@ -64,6 +66,7 @@ class Executor {
   std::vector<void*> destinations_;
   std::vector<const void*> addresses_;  // of whole sources, of which sources_ are tiles
   std::vector<void*> targets_;
+  std::vector<void*> results_, slots_;  // where a copy goes
 };
 
 }  // namespace tacc

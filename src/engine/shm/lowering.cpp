@@ -60,7 +60,7 @@ class Lowering {
     findTrivialRounds();
     for (const Delivered& d : delivered_) addDependencies(d);
     if (std::ranges::all_of(delivered_, [](const Delivered& d) { return d.delivery == Delivery::staged; }))
-      deferOwnCopies(program_, plan_, rank_, facts_.inPlace);
+      deferOwnCopies(program_, plan_, rank_, facts_);
     return std::move(program_);
   }
 

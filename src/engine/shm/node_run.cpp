@@ -95,10 +95,12 @@ void NodeRun::judgePost() noexcept {
   if (std::isfinite(slowest) && slowest > 0) PostPolicyTuner::record(timedPost_, static_cast<double>(slowest));
 }
 
-void NodeRun::open(std::uint64_t signature, const UserBuffers& mine, const std::function<UserBuffers(int)>& buffersOf) {
+void NodeRun::open(std::uint64_t signature, std::size_t bytes, const UserBuffers& mine,
+                   const std::function<UserBuffers(int)>& buffersOf) {
   exchange_.begin(signature, linePayload);
   const BufferExchange::Agreed agreed = buffers_.run(mine, buffersOf, lastSeconds_, places_);
   facts_ = agreed.facts;
+  facts_.readsTwice = bytes <= ownCacheBytes() / 4;  // beside the slot and the result
   plannedPolicies_.record(agreed.slowest);
 }
 
@@ -110,9 +112,9 @@ CopyPolicyKind NodeRun::kindOf(Access input, Access output) const noexcept {
 
 LoweringFacts NodeRun::meet(const Call& call, std::uint64_t signature) {
   const auto buffersOf = [&call, this](int peer) { return usedBuffers(call, peer, ranks_); };
-  open(signature, buffersOf(rank_), buffersOf);
-  policy_ =
-      plannedPolicies_.choose(call.collective, kindOf(facts_.input, facts_.output), call.count * sizeOf(call.type));
+  const std::size_t bytes = call.count * sizeOf(call.type);
+  open(signature, bytes, buffersOf(rank_), buffersOf);
+  policy_ = plannedPolicies_.choose(call.collective, kindOf(facts_.input, facts_.output), bytes);
   if (!policy_.throughKernel)
     for (Access* access : {&facts_.input, &facts_.output})
       if (*access == Access::cma) *access = Access::staged;
@@ -122,9 +124,10 @@ LoweringFacts NodeRun::meet(const Call& call, std::uint64_t signature) {
 LoweringFacts NodeRun::meet(const Call& call, std::uint64_t signature, const UserBuffers& mine,
                             const std::vector<UnequalBlocks>& blocks, std::size_t longest) {
   const auto buffersOf = [&](int peer) { return unequalBuffers(call, blocks[static_cast<std::size_t>(peer)], peer); };
-  open(signature, mine, buffersOf);
+  const std::size_t bytes = longest * sizeOf(call.type);
+  open(signature, bytes, mine, buffersOf);
   facts_.output = Access::staged;  // where a block begins in a peer's output only that rank knows
-  policy_ = plannedPolicies_.choose(call.collective, kindOf(facts_.input, facts_.input), longest * sizeOf(call.type));
+  policy_ = plannedPolicies_.choose(call.collective, kindOf(facts_.input, facts_.input), bytes);
   if (!policy_.throughKernel && facts_.input == Access::cma) facts_.input = Access::staged;
   return facts_;
 }

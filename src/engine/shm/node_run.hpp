@@ -66,7 +66,9 @@ class NodeRun {
   /// Takes the times of the last call of these that was timed, if all ranks have told theirs and none told another's
   /// since.
   void judgePost() noexcept;
-  void open(std::uint64_t signature, const UserBuffers& mine, const std::function<UserBuffers(int)>& buffersOf);
+  /// `bytes`: of a rank's block, the longest one.
+  void open(std::uint64_t signature, std::size_t bytes, const UserBuffers& mine,
+            const std::function<UserBuffers(int)>& buffersOf);
   CopyPolicyKind kindOf(Access input, Access output) const noexcept;
   CachedProgram& programOf(const NodePlan& plan, const PlanDemands& demands);
   void execute(CachedProgram& cached, const NodePlan& plan, const ElementWork& work);

@@ -11,8 +11,8 @@ bool isSlot(const Place& place) { return place.kind == Place::Kind::slot; }
 
 class Deferral {
  public:
-  Deferral(Program& program, const Plan& plan, int rank, bool inPlace)
-      : program_(program), plan_(plan), rank_(rank), inPlace_(inPlace) {}
+  Deferral(Program& program, const Plan& plan, int rank, const LoweringFacts& facts)
+      : program_(program), plan_(plan), rank_(rank), facts_(facts) {}
 
   void run() {
     if (program_.rounds.size() < 2) return;
@@ -23,11 +23,11 @@ class Deferral {
     std::vector<Operation> deferred;
     for (Operation& operation : early) {
       if (!isOwnCopy(operation) ||
-          std::ranges::any_of(late, [&](const Operation& o) { return conflicts(operation, o); }))
+          std::ranges::any_of(late, [&](const Operation& other) { return conflicts(operation, other); }))
         continue;
       Operation own = operation;
       std::erase_if(own.destinations, isSlot);
-      if (!own.destinations.empty()) deferred.push_back(std::move(own));
+      deferred.push_back(std::move(own));
       std::erase_if(operation.destinations, [](const Place& place) { return !isSlot(place); });
     }
     std::erase_if(early, [](const Operation& o) { return o.destinations.empty(); });
@@ -35,10 +35,11 @@ class Deferral {
   }
 
  private:
-  static bool isOwnCopy(const Operation& o) {
-    return o.sources.size() == 1 && o.sources.front().kind == Place::Kind::input &&
-           std::ranges::all_of(o.destinations,
-                               [](const Place& to) { return isSlot(to) || to.kind == Place::Kind::output; });
+  bool isOwnCopy(const Operation& o) const {
+    if (o.sources.size() != 1 || o.sources.front().kind != Place::Kind::input) return false;
+    const auto kept = std::ranges::count(o.destinations, Place::Kind::output, &Place::kind);
+    const auto staged = std::ranges::count_if(o.destinations, isSlot);
+    return kept > 0 && kept + staged == std::ssize(o.destinations) && (staged == 0 || facts_.readsTwice);
   }
   /// Whether two operations touch memory in common. Slots and scratch are not that of an own copy.
   bool conflicts(const Operation& one, const Operation& other) const {
@@ -58,7 +59,7 @@ class Deferral {
         for (int i = 0; i < o.blockCount; ++i) {
           const int block = (isSplit ? o.block : place.index) + i;
           blocks.emplace_back(place.kind, block);
-          if (!inPlace_ || place.kind != Place::Kind::input) continue;
+          if (!facts_.inPlace || place.kind != Place::Kind::input) continue;
           const int same = isSplit ? block : inPlaceOutputOf(plan_, rank_, block);
           if (same >= 0) blocks.emplace_back(Place::Kind::output, same);
         }
@@ -69,13 +70,13 @@ class Deferral {
   Program& program_;
   const Plan& plan_;
   int rank_;
-  bool inPlace_;
+  LoweringFacts facts_;
 };
 
 }  // namespace
 
-void deferOwnCopies(Program& program, const Plan& plan, int rank, bool inPlace) {
-  Deferral(program, plan, rank, inPlace).run();
+void deferOwnCopies(Program& program, const Plan& plan, int rank, const LoweringFacts& facts) {
+  Deferral(program, plan, rank, facts).run();
 }
 
 }  // namespace tacc
