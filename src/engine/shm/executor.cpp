@@ -210,7 +210,8 @@ void Executor::copy(const Context& context, const Operation& operation, std::siz
 
   const bool isLong = bytes >= leastStream;
   const bool streamsSlots = isLong && context.work.nonTemporalSlots;
-  const bool streamsResults = isLong && context.work.nonTemporalResults;
+  const bool isOwn = operation.sources.front().kind == Place::Kind::input;
+  const bool streamsResults = isLong && (isOwn ? context.work.nonTemporalOwn : context.work.nonTemporalResults);
   if (streamsSlots == streamsResults) {
     results_.insert(results_.end(), slots_.begin(), slots_.end());
     slots_.clear();

@@ -30,6 +30,7 @@ struct ElementWork {
   int divisor = 1;
   bool nonTemporalSlots = false;    // write what other ranks read next non-temporally
   bool nonTemporalResults = false;  // write user buffers non-temporally
+  bool nonTemporalOwn = false;      // the same of what a rank copies for itself
   /// Null: all blocks are of `count` elements. Else those of every rank, and `count` is the longest one's. Only for
   /// programs of stacks whose plans name their blocks (block_names.hpp).
   const std::vector<UnequalBlocks>* blocks = nullptr;

@@ -150,7 +150,9 @@ bool NodeRun::run(const Call& call, const NodePlan& plan, const PlanDemands& dem
            .divisor = divisorOf(call, ranks_),
            .nonTemporalSlots = policy_.nonTemporalSlots,
            // Results that fit the core's own cache stay there: the caller reads them next.
-           .nonTemporalResults = policy_.nonTemporalResults && call.count * size >= ownCacheBytes()});
+           .nonTemporalResults = policy_.nonTemporalResults && call.count * size >= ownCacheBytes(),
+           // A rank has its own block already, where it gave it.
+           .nonTemporalOwn = policy_.nonTemporalResults});
   return true;
 }
 
