@@ -2,9 +2,11 @@
 
 #include <algorithm>
 #include <cstring>
+#include <span>
 
 #include "core/error.hpp"
 #include "core/index.hpp"
+#include "engine/short_table.hpp"
 
 namespace tacc {
 namespace {
@@ -82,29 +84,44 @@ void UnequalExchange::run(std::uint64_t signature, Collective collective, int ro
   table_.assign(words, 0);
   fill(table_, mine, fits);
   tables_.resize(words * at(ranks_));
+  const auto tableOf = [&](int rank) { return std::span(tables_).subspan(at(rank) * words, words); };
+  const auto writeData = [&](std::byte* to) {
+    for (std::size_t b = 0; b < mine.send.counts.size(); ++b) {
+      const std::size_t length = mine.send.counts[b] * elementBytes;
+      if (length != 0) std::memcpy(to, send + mine.send.offsets[b] * elementBytes, length);
+      to += length;
+    }
+  };
+  const ShortTable shortTable(words);
+  const bool mayBeShort = shortTable.isPossible(), isShort = shortTable.holds(table_, dataBytes);
   // A table that is longer than a post goes in several, without data.
   for (std::size_t begin = 0; begin < tableBytes_; begin += eagerBytes_) {
     const std::size_t bytes = std::min(eagerBytes_, tableBytes_ - begin);
     exchange_.begin(signature, eagerBytes_);
-    std::byte* const payload = exchange_.payload(eagerBytes_);
-    std::memcpy(payload, reinterpret_cast<const std::byte*>(table_.data()) + begin, bytes);
-    if (fits) {
-      std::byte* to = payload + tableBytes_;
-      for (std::size_t b = 0; b < mine.send.counts.size(); ++b) {
-        const std::size_t length = mine.send.counts[b] * elementBytes;
-        if (length != 0) std::memcpy(to, send + mine.send.offsets[b] * elementBytes, length);
-        to += length;
-      }
+    if (isShort) {
+      writeData(shortTable.write(table_, exchange_.payload(linePayload)));
+    } else {
+      if (mayBeShort) ShortTable::writeNone(exchange_.payload(linePayload));
+      std::byte* const payload = exchange_.payload(eagerBytes_);
+      std::memcpy(payload, reinterpret_cast<const std::byte*>(table_.data()) + begin, bytes);
+      if (fits) writeData(payload + tableBytes_);
     }
     exchange_.post();
     exchange_.awaitAll();
-    for (int rank = 0; rank < ranks_; ++rank)
-      std::memcpy(reinterpret_cast<std::byte*>(tables_.data() + at(rank) * words) + begin,
-                  exchange_.payloadOf(rank, eagerBytes_), bytes);
+    for (int rank = 0; rank < ranks_; ++rank) {
+      const std::byte* const line = exchange_.payloadOf(rank, linePayload);
+      if (mayBeShort && ShortTable::isIn(line)) {
+        data_[at(rank)] = shortTable.read(line, tableOf(rank));
+        continue;
+      }
+      const std::byte* const payload = exchange_.payloadOf(rank, eagerBytes_);
+      std::memcpy(reinterpret_cast<std::byte*>(tableOf(rank).data()) + begin, payload, bytes);
+      data_[at(rank)] = payload + tableBytes_;
+    }
   }
   hasData_ = tableBytes_ <= eagerBytes_;
   for (int rank = 0; rank < ranks_; ++rank) {
-    const std::uint64_t* const table = tables_.data() + at(rank) * words;
+    const std::uint64_t* const table = tableOf(rank).data();
     hasData_ = hasData_ && table[0] != 0;
     read(table, blocksOn(collective, rank, ranks_, root), all_[at(rank)]);
   }
@@ -135,7 +152,7 @@ void UnequalExchange::take(Collective collective, int root, std::byte* receive, 
 }
 
 const std::byte* UnequalExchange::blockFrom(int rank, int index) const noexcept {
-  const std::byte* block = exchange_.payloadOf(rank, eagerBytes_) + tableBytes_;
+  const std::byte* block = data_[at(rank)];
   for (int b = 0; b < index; ++b) block += all_[at(rank)].send.counts[at(b)] * elementBytes_;
   return block;
 }

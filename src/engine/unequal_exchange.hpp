@@ -35,7 +35,8 @@ class UnequalExchange {
         ranks_(ranks),
         exchange_(exchange),
         eagerBytes_(eagerBytes),
-        all_(static_cast<std::size_t>(ranks)) {}
+        all_(static_cast<std::size_t>(ranks)),
+        data_(static_cast<std::size_t>(ranks)) {}
 
   /// Opens the call, and learns the blocks of all ranks. `send`: the data of `mine.send`.
   void run(std::uint64_t signature, Collective collective, int root, const UnequalBlocks& mine, const std::byte* send,
@@ -60,6 +61,7 @@ class UnequalExchange {
   CallExchange& exchange_;
   std::size_t eagerBytes_;  // of a post
   std::vector<UnequalBlocks> all_;
+  std::vector<const std::byte*> data_;  // of every rank, where it came with the table
   std::vector<std::uint64_t> table_, tables_;
   std::vector<const void*> sources_;
   bool hasData_ = false;

@@ -29,7 +29,7 @@ std::size_t stagingChunk(const CallShape& shape) {
   const Collective c = shape.request.collective;
   // Only as chunks follow one another do the rank that stages and the ranks that read it work at the same time. Where
   // all ranks stage they are busy anyway, and ranks that take turns on a core would only take more of them.
-  const bool oneWay = c == Collective::broadcast || c == Collective::reduce;
+  const bool oneWay = c == Collective::broadcast || c == Collective::scatter || c == Collective::reduce;
   if (!oneWay || shape.oversubscribed) return most;
   return std::clamp(shape.bytes / chunks, least, most);
 }

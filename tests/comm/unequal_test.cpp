@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cstdint>
 #include <cstdlib>
 #include <functional>
 #include <numeric>
@@ -209,6 +210,41 @@ TEST_P(Unequal, throughEveryWayToReachMemory) {
     unsetenv("TACC_CMA");
     unsetenv("TACC_CHUNK_SIZE");
   }
+}
+
+/// Tables of a call that lie in call lines, beside such that do not fit there: by their data, by a place that 16 bits
+/// do not hold, and with data that goes by a plan.
+TEST(UnequalTables, shortOnesMeetLongOnes) {
+  runRanks(RankKind::processes, 3, [](taccComm_t comm, int rank) {
+    for (const std::size_t most : {std::size_t{1}, std::size_t{7}, std::size_t{400}, std::size_t{70'000}}) {
+      for (const std::size_t gap : {std::size_t{0}, std::size_t{100'000}}) {
+        // Ranks 1 and 2 give each other much, and rank 0 a byte; rank 0's blocks lie apart.
+        const auto lengthOf = [&](int from, int to) { return from != to && from + to == 3 ? most : std::size_t{1}; };
+        Counts sent, taken, sentPlaces, takenPlaces;
+        std::size_t sentBytes = 0, takenBytes = 0;
+        for (int other = 0; other < 3; ++other) {
+          sent.push_back(lengthOf(rank, other));
+          taken.push_back(lengthOf(other, rank));
+          sentPlaces.push_back(sentBytes);
+          takenPlaces.push_back(takenBytes);
+          sentBytes += sent.back() + (rank == 0 ? gap : 0);
+          takenBytes += taken.back();
+        }
+        std::vector<std::int8_t> send(sentBytes), receive(takenBytes);
+        for (std::size_t i = 0; i < sentBytes; ++i) send[i] = static_cast<std::int8_t>(rank * 40 + i % 37);
+        expectSuccess(taccAllToAllV(send.data(), sent.data(), sentPlaces.data(), receive.data(), taken.data(),
+                                    takenPlaces.data(), taccInt8, comm, nullptr),
+                      comm);
+        for (int from = 0; from < 3; ++from) {
+          std::size_t begin = 0;  // of the block, where it was sent
+          for (int to = 0; to < rank; ++to) begin += lengthOf(from, to) + (from == 0 ? gap : 0);
+          for (std::size_t i = 0; i < taken[at(from)]; ++i)
+            ASSERT_EQ(receive[takenPlaces[at(from)] + i], static_cast<std::int8_t>(from * 40 + (begin + i) % 37))
+                << "from " << from << " to " << rank << ", " << most << " bytes, gaps of " << gap;
+        }
+      }
+    }
+  });
 }
 
 INSTANTIATE_TEST_SUITE_P(Ranks, Unequal,

@@ -1,6 +1,7 @@
 // Programs of every algorithm, collective, root and set of facts, run on simulated memory.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <random>
 #include <string>
@@ -9,6 +10,7 @@
 
 #include "algorithms/registry.hpp"
 #include "engine/schedule.hpp"
+#include "engine/shm/own_copies.hpp"
 #include "simulator.hpp"
 
 namespace tacc {
@@ -23,7 +25,8 @@ std::vector<LoweringFacts> everyFacts() {
   std::vector<LoweringFacts> all;
   for (const Access input : {Access::staged, Access::cma, Access::mapped})
     for (const Access output : {Access::staged, Access::cma, Access::mapped})
-      for (const bool inPlace : {false, true}) all.push_back({input, output, inPlace});
+      for (const bool inPlace : {false, true}) all.push_back({input, output, inPlace, (all.size() & 1) != 0});
+  all.push_back({.readsTwice = true});
   return all;
 }
 
@@ -131,6 +134,51 @@ TEST_P(Lowering, runsAsTheCollectiveIsDefined) {
         ASSERT_NO_FATAL_FAILURE(runCall(plan, facts, programs, count));
     }
   }
+}
+
+/// Others wait for the end of a round, and not for what a rank copies for itself.
+TEST(OwnCopies, followWhatOthersWaitFor) {
+  const auto rootOf = [](Collective c, bool inPlace, bool readsTwice = false) {
+    return lower(makePlan(*findAlgorithm("oneshot"), {c, 3, 1}), 1, {.inPlace = inPlace, .readsTwice = readsTwice});
+  };
+  for (const Collective c : {Collective::scatter, Collective::allToAll}) {
+    for (const bool inPlace : {false, true}) {
+      const Program program = rootOf(c, inPlace);
+      ASSERT_EQ(program.rounds.size(), 2U) << nameOf(c);
+      EXPECT_EQ(program.rounds.front().operations.size(), 2U) << nameOf(c);
+      for (const Operation& operation : program.rounds.front().operations)
+        EXPECT_EQ(operation.destinations.front().kind, Place::Kind::slot) << nameOf(c) << " in place " << inPlace;
+      const std::vector<Operation>& last = program.rounds.back().operations;
+      ASSERT_FALSE(last.empty()) << nameOf(c);
+      EXPECT_EQ(last.front().sources.front().kind, Place::Kind::input) << nameOf(c) << " in place " << inPlace;
+    }
+  }
+  // The root of a gather stages nothing: its copy is done while it would wait.
+  EXPECT_EQ(rootOf(Collective::gather, false).rounds.front().operations.size(), 1U);
+  // What the same step stages is read once, unless it is short.
+  EXPECT_EQ(rootOf(Collective::allGather, false).rounds.front().operations.front().destinations.size(), 2U);
+  for (const Collective c : {Collective::allGather, Collective::broadcast}) {
+    const Program program = rootOf(c, false, true);
+    EXPECT_EQ(program.rounds.front().operations.front().destinations.size(), 1U);
+    EXPECT_EQ(program.rounds.back().operations.front().destinations.front().kind, Place::Kind::output);
+  }
+}
+
+/// A later step reads what was copied, or writes where it came from.
+TEST(OwnCopies, stayWhereALaterStepNeedsThem) {
+  const Plan plan = makePlan(*findAlgorithm("oneshot"), {Collective::scatter, 2, 0});
+  const auto copiesAtOnce = [&](const Operation& later, bool inPlace) {
+    Program program = lower(plan, 0, {});
+    program.rounds[0].operations.push_back(std::move(program.rounds[1].operations.front()));
+    program.rounds[1].operations = {later};
+    deferOwnCopies(program, plan, 0, {.inPlace = inPlace});
+    return program.rounds[1].operations.size() == 1;
+  };
+  const Place slot{Place::Kind::slot, 1, 0}, input{Place::Kind::input, 0, 0}, output{Place::Kind::output, 0, 0};
+  EXPECT_FALSE(copiesAtOnce({0, 1, false, false, {slot}, {{Place::Kind::output, 0, 1}}}, false));
+  EXPECT_TRUE(copiesAtOnce({0, 1, false, false, {slot}, {output}}, false));
+  EXPECT_TRUE(copiesAtOnce({0, 1, false, false, {output}, {slot}}, false));
+  EXPECT_TRUE(copiesAtOnce({0, 1, false, false, {input}, {slot}}, false));
 }
 
 /// How many of 200 orders show an error when `damage` has been done to rank 1's program of a ring allreduce.

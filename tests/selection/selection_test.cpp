@@ -33,7 +33,7 @@ TEST(Selection, cutsAOneWayCallSoThatItsRanksWorkAtTheSameTime) {
   const auto chunkOf = [](Collective collective, std::size_t bytes, bool oversubscribed) {
     return stagingChunk({{collective, 2, 0}, bytes, oversubscribed, {}});
   };
-  for (const Collective c : {Collective::broadcast, Collective::reduce}) {
+  for (const Collective c : {Collective::broadcast, Collective::scatter, Collective::reduce}) {
     std::size_t last = 0;
     for (std::size_t bytes = 1; bytes <= std::size_t{1} << 30; bytes *= 2) {
       const std::size_t chunk = chunkOf(c, bytes, false);

@@ -25,7 +25,8 @@ constexpr float drift = 1.05F;           // an estimate forgets: 5 % a call
 constexpr std::uint32_t retrialPeriod = 32;  // every 32nd call a policy that is nearly as good is tried again
 constexpr std::uint32_t timePeriod = 8;      // every nth call of the settled policy is timed
 constexpr float nearlyAsGood = 1.5F;
-constexpr std::uint32_t anyRetrial = 8;  // and each nth of these retrials takes any
+constexpr std::uint32_t anyRetrial = 8;  // and each nth of these retrials takes any, as do the first: a fresh trial
+                                         // may have met other programs, or a kernel that had to find the pages
 
 }  // namespace
 
@@ -86,7 +87,8 @@ std::size_t CopyPolicyTuner::pick(Class& c, std::size_t count) noexcept {
   // Two policies that are equally good take no turns.
   if (c.estimate[best] < 0.95F * c.estimate[c.current]) c.current = static_cast<std::uint8_t>(best);
   if (c.calls % retrialPeriod == 0) {
-    const bool any = c.calls / retrialPeriod % anyRetrial == 0;
+    const std::uint32_t retrials = c.calls / retrialPeriod;
+    const bool any = retrials <= count || retrials % anyRetrial == 0;
     for (std::size_t i = 0; i < count; ++i) {
       c.nextRetrial = static_cast<std::uint8_t>((c.nextRetrial + 1) % count);
       if (any || c.estimate[c.nextRetrial] <= nearlyAsGood * c.estimate[c.current]) return c.nextRetrial;

@@ -19,14 +19,15 @@ void EagerPath::run(const EagerCall& call) {
   const bool fromRoot = shape.send.usedBy == UsedBy::root, toRoot = shape.receive.usedBy == UsedBy::root;
   // Only who has data for another rank fills its payload.
   const bool fills = fromRoot ? isRoot : toRoot ? !isRoot : !isPrefix(c) || rank_ + 1 < ranks_;
+  const bool isTakenApart = shape.send.holds == Holds::all;
+  // Of what holds a block for every rank, the own one. Nobody else reads it.
+  const std::size_t mine = isTakenApart ? static_cast<std::size_t>(rank_) * call.bytes : 0;
   if (fills && posted != 0) {
-    void* payload = exchange_.payload(posted);
-    copyBytes(&payload, 1, call.send, posted, call.stream);
+    fill(call, 0, isTakenApart ? mine : posted, posted);
+    if (isTakenApart) fill(call, mine + call.bytes, posted, posted);
   }
   exchange_.post();
 
-  // Of what holds a block for every rank, the own one.
-  const std::size_t mine = shape.send.holds == Holds::all ? static_cast<std::size_t>(rank_) * call.bytes : 0;
   if (fromRoot) {
     if (isRoot) return copyUnlessSame(call.receive, call.send + mine, call.bytes);
     exchange_.await(call.root);
@@ -41,6 +42,11 @@ void EagerPath::run(const EagerCall& call) {
   exchange_.awaitAll();
   if (isReduction(c)) return reduceAll(call, posted, mine, ranks_);
   if (shape.receive.holds == Holds::all) collectAll(call, posted, mine);
+}
+
+void EagerPath::fill(const EagerCall& call, std::size_t begin, std::size_t end, std::size_t posted) {
+  void* payload = exchange_.payload(posted) + begin;
+  if (begin != end) copyBytes(&payload, 1, call.send + begin, end - begin, call.stream);
 }
 
 void EagerPath::reduceAll(const EagerCall& call, std::size_t posted, std::size_t offset, int ranks) {
@@ -58,9 +64,8 @@ void EagerPath::reduceAll(const EagerCall& call, std::size_t posted, std::size_t
 
 void EagerPath::collectAll(const EagerCall& call, std::size_t posted, std::size_t offset) {
   for (int rank = 0; rank < ranks_; ++rank) {
-    // In place, an alltoall overwrites its own input; all of it has been posted, so it is read from there.
-    const bool own = rank == rank_ && shapeOf(call.collective).send.holds == Holds::one;
-    const std::byte* from = own || posted == 0 ? call.send : exchange_.payloadOf(rank, posted);
+    // In place, an alltoall overwrites its own input, but for this rank's own block.
+    const std::byte* from = rank == rank_ || posted == 0 ? call.send : exchange_.payloadOf(rank, posted);
     copyUnlessSame(call.receive + static_cast<std::size_t>(rank) * call.bytes, from + offset, call.bytes);
   }
 }

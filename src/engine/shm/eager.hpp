@@ -39,6 +39,8 @@ class EagerPath {
   void run(const EagerCall& call);
 
  private:
+  /// Puts the bytes from `begin` to `end` of this rank's input into its payload, of `posted` bytes.
+  void fill(const EagerCall& call, std::size_t begin, std::size_t end, std::size_t posted);
   /// The contributions of ranks 0 to `ranks` - 1.
   void reduceAll(const EagerCall& call, std::size_t posted, std::size_t offset, int ranks);
   void collectAll(const EagerCall& call, std::size_t posted, std::size_t offset);

@@ -1,6 +1,7 @@
 #include "engine/shm/executor.hpp"
 
 #include <algorithm>
+#include <span>
 #include <utility>
 
 #include "core/error.hpp"
@@ -19,6 +20,8 @@ namespace {
 
 constexpr std::size_t sourceBounceBytes =
     64 * 1024;  // of one source read through the kernel; a few of them fit the L2 cache
+
+constexpr std::size_t copiedTileBytes = 32 * 1024;  // fits the L1 or L2 cache beside what it is copied to
 
 constexpr std::size_t leastStream = 1024;  // streaming ends with a fence, about 90 ns
 
@@ -178,12 +181,16 @@ void Executor::combine(const Context& context, const Operation& operation, std::
   const bool results = std::ranges::all_of(operation.destinations, isUserMemory);
   const bool streaming =
       elements * work.elementBytes >= leastStream && (results ? work.nonTemporalResults : work.nonTemporalSlots);
-  const auto destinationCount = static_cast<int>(destinations_.size());
   if (sources_.size() == 1) {
-    if (destinationCount == 1 && destinations_[0] == sources_[0]) return;  // in place
-    copyBytes(destinations_.data(), destinationCount, sources_[0], elements * work.elementBytes, streaming);
+    // In place: there already. Streamed onto itself it would leave the cache, where the caller and this rank's next
+    // call find it.
+    std::erase(destinations_, sources_[0]);
+    if (!destinations_.empty())
+      copyBytes(destinations_.data(), static_cast<int>(destinations_.size()), sources_[0], elements * work.elementBytes,
+                streaming);
     return;
   }
+  const auto destinationCount = static_cast<int>(destinations_.size());
   work.reduce({.destinations = destinations_.data(),
                .destinationCount = destinationCount,
                .sources = sources_.data(),
@@ -191,6 +198,37 @@ void Executor::combine(const Context& context, const Operation& operation, std::
                .count = elements,
                .divisor = operation.completes ? work.divisor : 1,
                .streaming = streaming});
+}
+
+void Executor::copy(const Context& context, const Operation& operation, std::size_t bytes) {
+  // What is in place is there already: streamed onto itself it would leave the cache, where the caller finds it.
+  results_.clear();
+  slots_.clear();
+  for (std::size_t d = 0; d < destinations_.size(); ++d)
+    if (destinations_[d] != sources_[0])
+      (isUserMemory(operation.destinations[d]) ? results_ : slots_).push_back(destinations_[d]);
+
+  const bool isLong = bytes >= leastStream;
+  const bool streamsSlots = isLong && context.work.nonTemporalSlots;
+  const bool isOwn = operation.sources.front().kind == Place::Kind::input;
+  const bool streamsResults = isLong && (isOwn ? context.work.nonTemporalOwn : context.work.nonTemporalResults);
+  if (streamsSlots == streamsResults) {
+    results_.insert(results_.end(), slots_.begin(), slots_.end());
+    slots_.clear();
+  }
+  const auto copyTo = [](std::vector<void*>& targets, const std::byte* source, std::size_t n, bool streams) {
+    if (targets.empty()) return;
+    copyBytes(targets.data(), static_cast<int>(targets.size()), source, n, streams);
+    for (void*& target : targets) target = static_cast<std::byte*>(target) + n;
+  };
+  // Stored in two ways: tile by tile, so that the source is in the cache the second time.
+  const auto* source = static_cast<const std::byte*>(sources_[0]);
+  const std::size_t tile = results_.empty() || slots_.empty() ? bytes : copiedTileBytes;
+  for (std::size_t begin = 0; begin < bytes; begin += tile) {
+    const std::size_t n = std::min(bytes - begin, tile);
+    copyTo(slots_, source + begin, n, streamsSlots);
+    copyTo(results_, source + begin, n, streamsResults);
+  }
 }
 
 void Executor::combineThroughKernel(const Context& context, const Operation& operation, std::size_t elements) {

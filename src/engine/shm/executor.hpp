@@ -30,6 +30,7 @@ struct ElementWork {
   int divisor = 1;
   bool nonTemporalSlots = false;    // write what other ranks read next non-temporally
   bool nonTemporalResults = false;  // write user buffers non-temporally
+  bool nonTemporalOwn = false;      // the same of what a rank copies for itself
   /// Null: all blocks are of `count` elements. Else those of every rank, and `count` is the longest one's. Only for
   /// programs of stacks whose plans name their blocks (block_names.hpp).
   const std::vector<UnequalBlocks>* blocks = nullptr;
@@ -49,6 +50,8 @@ class Executor {
   void runRound(const Context& context, const Round& round, std::uint32_t chunk);
   void runOperation(const Context& context, const Operation& operation, std::uint32_t chunk);
   void combine(const Context& context, const Operation& operation, std::size_t elements);
+  /// Of the one source to all destinations.
+  void copy(const Context& context, const Operation& operation, std::size_t bytes);
   void combineThroughKernel(const Context& context, const Operation& operation, std::size_t elements);
   /// Reads memory of another process.
   void readFrom(int rank, void* to, const void* from, std::size_t bytes);
@@ -64,6 +67,7 @@ class Executor {
   std::vector<void*> destinations_;
   std::vector<const void*> addresses_;  // of whole sources, of which sources_ are tiles
   std::vector<void*> targets_;
+  std::vector<void*> results_, slots_;  // where a copy goes
 };
 
 }  // namespace tacc

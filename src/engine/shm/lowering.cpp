@@ -5,6 +5,7 @@
 #include "core/error.hpp"
 #include "engine/shm/delivery.hpp"
 #include "engine/shm/happens_before.hpp"
+#include "engine/shm/own_copies.hpp"
 #include "engine/shm/program.hpp"
 
 namespace tacc {
@@ -58,6 +59,8 @@ class Lowering {
       lowerStep(static_cast<std::size_t>(id), *analysis_.steps[static_cast<std::size_t>(id)].step);
     findTrivialRounds();
     for (const Delivered& d : delivered_) addDependencies(d);
+    if (std::ranges::all_of(delivered_, [](const Delivered& d) { return d.delivery == Delivery::staged; }))
+      deferOwnCopies(program_, plan_, rank_, facts_);
     return std::move(program_);
   }
 

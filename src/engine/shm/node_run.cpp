@@ -1,6 +1,9 @@
 #include "engine/shm/node_run.hpp"
 
+#include <algorithm>
+#include <bit>
 #include <chrono>
+#include <cmath>
 #include <utility>
 
 #include "core/types.hpp"
@@ -30,7 +33,8 @@ int divisorOf(const Call& call, int ranks) noexcept { return call.op == taccAvg 
 
 NodeRun::NodeRun(const NodeSegment& segment, int rank, int ranks, Waiter& waiter, CallExchange& exchange,
                  BufferExchange& buffers, AreaPages& pages, std::vector<int> processes, CmaMode cma)
-    : rank_(rank),
+    : segment_(segment),
+      rank_(rank),
       ranks_(ranks),
       exchange_(exchange),
       buffers_(buffers),
@@ -38,7 +42,8 @@ NodeRun::NodeRun(const NodeSegment& segment, int rank, int ranks, Waiter& waiter
       cma_(cma),
       eager_(rank, ranks, exchange),
       executor_(segment, rank, waiter, std::move(processes)),
-      programs_(rank) {}
+      programs_(rank),
+      postPolicies_(ranks) {}
 
 void NodeRun::runEager(const Call& call, std::uint64_t signature, std::size_t posted) {
   EagerCall eager{.collective = call.collective,
@@ -53,6 +58,7 @@ void NodeRun::runEager(const Call& call, std::uint64_t signature, std::size_t po
   if (posted > linePayload) pages_.need(AreaPart::eager);
   exchange_.begin(signature, posted, isRooted(call.collective));
   if (posted >= leastMeasuredPost && ranks_ > 1) {
+    if (isRooted(call.collective) || isPrefix(call.collective)) return runOneWay(eager, posted);
     eager.stream = eagerPolicies_.choose(call.collective, CopyPolicyKind::eager, posted).nonTemporalSlots;
     if (eagerPolicies_.wantsTime()) {
       const Stopwatch watch;
@@ -64,10 +70,37 @@ void NodeRun::runEager(const Call& call, std::uint64_t signature, std::size_t po
   eager_.run(eager);
 }
 
-void NodeRun::open(std::uint64_t signature, const UserBuffers& mine, const std::function<UserBuffers(int)>& buffersOf) {
+void NodeRun::runOneWay(EagerCall& call, std::size_t posted) {
+  const PostPolicyTuner::Choice choice = postPolicies_.choose(call.collective, posted);
+  call.stream = choice.stream;
+  if (!choice.isTimed) return eager_.run(call);
+  judgePost();
+  const Stopwatch watch;
+  eager_.run(call);
+  timedPost_ = choice;
+  timedCall_ = exchange_.sequence();
+  const auto bits = std::bit_cast<std::uint32_t>(static_cast<float>(watch.seconds()));
+  segment_.postTime(rank_).latest.store(std::uint64_t{timedCall_} << 32 | bits, std::memory_order_relaxed);
+}
+
+void NodeRun::judgePost() noexcept {
+  const std::uint32_t call = std::exchange(timedCall_, 0);
+  if (call == 0) return;
+  float slowest = 0;
+  for (int rank = 0; rank < ranks_; ++rank) {
+    const std::uint64_t latest = segment_.postTime(rank).latest.load(std::memory_order_relaxed);
+    if (latest >> 32 != call) return;
+    slowest = std::max(slowest, std::bit_cast<float>(static_cast<std::uint32_t>(latest)));
+  }
+  if (std::isfinite(slowest) && slowest > 0) PostPolicyTuner::record(timedPost_, static_cast<double>(slowest));
+}
+
+void NodeRun::open(std::uint64_t signature, std::size_t bytes, const UserBuffers& mine,
+                   const std::function<UserBuffers(int)>& buffersOf) {
   exchange_.begin(signature, linePayload);
   const BufferExchange::Agreed agreed = buffers_.run(mine, buffersOf, lastSeconds_, places_);
   facts_ = agreed.facts;
+  facts_.readsTwice = bytes <= ownCacheBytes() / 4;  // beside the slot and the result
   plannedPolicies_.record(agreed.slowest);
 }
 
@@ -79,9 +112,9 @@ CopyPolicyKind NodeRun::kindOf(Access input, Access output) const noexcept {
 
 LoweringFacts NodeRun::meet(const Call& call, std::uint64_t signature) {
   const auto buffersOf = [&call, this](int peer) { return usedBuffers(call, peer, ranks_); };
-  open(signature, buffersOf(rank_), buffersOf);
-  policy_ =
-      plannedPolicies_.choose(call.collective, kindOf(facts_.input, facts_.output), call.count * sizeOf(call.type));
+  const std::size_t bytes = call.count * sizeOf(call.type);
+  open(signature, bytes, buffersOf(rank_), buffersOf);
+  policy_ = plannedPolicies_.choose(call.collective, kindOf(facts_.input, facts_.output), bytes);
   if (!policy_.throughKernel)
     for (Access* access : {&facts_.input, &facts_.output})
       if (*access == Access::cma) *access = Access::staged;
@@ -91,9 +124,10 @@ LoweringFacts NodeRun::meet(const Call& call, std::uint64_t signature) {
 LoweringFacts NodeRun::meet(const Call& call, std::uint64_t signature, const UserBuffers& mine,
                             const std::vector<UnequalBlocks>& blocks, std::size_t longest) {
   const auto buffersOf = [&](int peer) { return unequalBuffers(call, blocks[static_cast<std::size_t>(peer)], peer); };
-  open(signature, mine, buffersOf);
+  const std::size_t bytes = longest * sizeOf(call.type);
+  open(signature, bytes, mine, buffersOf);
   facts_.output = Access::staged;  // where a block begins in a peer's output only that rank knows
-  policy_ = plannedPolicies_.choose(call.collective, kindOf(facts_.input, facts_.input), longest * sizeOf(call.type));
+  policy_ = plannedPolicies_.choose(call.collective, kindOf(facts_.input, facts_.input), bytes);
   if (!policy_.throughKernel && facts_.input == Access::cma) facts_.input = Access::staged;
   return facts_;
 }
@@ -116,7 +150,9 @@ bool NodeRun::run(const Call& call, const NodePlan& plan, const PlanDemands& dem
            .divisor = divisorOf(call, ranks_),
            .nonTemporalSlots = policy_.nonTemporalSlots,
            // Results that fit the core's own cache stay there: the caller reads them next.
-           .nonTemporalResults = policy_.nonTemporalResults && call.count * size >= ownCacheBytes()});
+           .nonTemporalResults = policy_.nonTemporalResults && call.count * size >= ownCacheBytes(),
+           // A rank has its own block already, where it gave it.
+           .nonTemporalOwn = policy_.nonTemporalResults});
   return true;
 }
 

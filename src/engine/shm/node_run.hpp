@@ -19,6 +19,7 @@
 #include "engine/shm/copy_policy.hpp"
 #include "engine/shm/eager.hpp"
 #include "engine/shm/executor.hpp"
+#include "engine/shm/post_policy.hpp"
 #include "engine/shm/program_cache.hpp"
 #include "transports/shm/area_pages.hpp"
 #include "transports/shm/node_segment.hpp"
@@ -60,11 +61,19 @@ class NodeRun {
            std::size_t longest);
 
  private:
-  void open(std::uint64_t signature, const UserBuffers& mine, const std::function<UserBuffers(int)>& buffersOf);
+  /// Runs a call that goes one way, and learns how its posts are best written.
+  void runOneWay(EagerCall& call, std::size_t posted);
+  /// Takes the times of the last call of these that was timed, if all ranks have told theirs and none told another's
+  /// since.
+  void judgePost() noexcept;
+  /// `bytes`: of a rank's block, the longest one.
+  void open(std::uint64_t signature, std::size_t bytes, const UserBuffers& mine,
+            const std::function<UserBuffers(int)>& buffersOf);
   CopyPolicyKind kindOf(Access input, Access output) const noexcept;
   CachedProgram& programOf(const NodePlan& plan, const PlanDemands& demands);
   void execute(CachedProgram& cached, const NodePlan& plan, const ElementWork& work);
 
+  NodeSegment segment_;
   int rank_;
   int ranks_;
   CallExchange& exchange_;
@@ -74,12 +83,15 @@ class NodeRun {
   EagerPath eager_;
   Executor executor_;
   ProgramCache programs_;
-  CopyPolicyTuner eagerPolicies_;    // this rank's own: how it writes its posts concerns nobody else
-  CopyPolicyTuner plannedPolicies_;  // the same state on all ranks
-  float lastSeconds_ = 0;            // of this rank's last planned call
-  CallBuffers places_;               // of the call that goes on
-  LoweringFacts facts_;              // the same
-  CopyPolicy policy_;                // the same
+  CopyPolicyTuner eagerPolicies_;        // this rank's own: how it writes its posts changes nothing for the others
+  PostPolicyTuner postPolicies_;         // the same, of calls that go one way
+  PostPolicyTuner::Choice timedPost_{};  // of the last of them that was timed
+  std::uint32_t timedCall_ = 0;          // its number; 0: none
+  CopyPolicyTuner plannedPolicies_;      // the same state on all ranks
+  float lastSeconds_ = 0;                // of this rank's last planned call
+  CallBuffers places_;                   // of the call that goes on
+  LoweringFacts facts_;                  // the same
+  CopyPolicy policy_;                    // the same
 };
 
 }  // namespace tacc

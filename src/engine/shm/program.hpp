@@ -21,6 +21,8 @@ struct LoweringFacts {
   Access input = Access::staged;
   Access output = Access::staged;
   bool inPlace = false;  // on any rank
+  bool readsTwice =
+      false;  // what a rank stages and keeps is in its cache when it is read again; each rank's own matter
   friend bool operator==(const LoweringFacts&, const LoweringFacts&) = default;
 };
 

@@ -14,6 +14,7 @@
 //   Clock      how far the rank has come in the plans that it runs; see engine/shm/executor.hpp.
 //   Doorbell   how many ranks sleep on one of my words; read by me after every publication.
 //   Attendance whether I am still in the communicator.
+//   PostTime   how long a call that was timed took me.
 //   eager      `eagerSlots` slots for payloads that do not fit the line.
 //   arena      staging slots of the plans that copy.
 //   pairs      send and receive windows of the point-to-point messages.
@@ -68,6 +69,11 @@ static_assert(sizeof(CallNote) == noteBytes);
 
 struct alignas(cacheLine) Clock {
   std::atomic<std::uint32_t> ticks;
+};
+
+/// How long a short call that went one way took here, for those who wrote what was read in it.
+struct alignas(cacheLine) PostTime {
+  std::atomic<std::uint64_t> latest;  // number of the call << 32 | bits of a float, seconds
 };
 
 struct alignas(cacheLine) Doorbell {
@@ -254,6 +260,7 @@ class NodeSegment {
   }
   MessageBell& messageBell(int rank) const noexcept { return *at<MessageBell>(rank, (callSlots + 4) * cacheLine); }
   Attendance& attendance(int rank) const noexcept { return *at<Attendance>(rank, (callSlots + 7) * cacheLine); }
+  PostTime& postTime(int rank) const noexcept { return *at<PostTime>(rank, (callSlots + 8) * cacheLine); }
   std::byte* eager(int rank, std::uint32_t sequence) const noexcept {
     return area(rank) + pageBytes + (sequence % eagerSlots) * eagerStride(geometry_);
   }
