@@ -53,7 +53,7 @@ class PlaneLines {
   std::ptrdiff_t together_ = 0;    // floats of pixels that are together
   std::ptrdiff_t lineFloats_ = 0;  // of all of a line
   int ringLines_;
-  std::vector<char> isRead_;  // of the pixels that are together, those that any tap reads
+  std::vector<char> isRead_;               // of the pixels that are together, those that any tap reads
   std::vector<std::vector<Column>> taps_;  // of every phase
 };
 
