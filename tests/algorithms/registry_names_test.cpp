@@ -29,6 +29,10 @@ constexpr std::array elsewhere = {
     Elsewhere{"ring", "topology/sources/"},            // Slurm's topology plugin
     Elsewhere{"ring", "comm/probe/saved_survey.cpp"},  // hosts that are measured, one after the other
     Elsewhere{"hierarchical", "easgd/"},               // a mode of elastic averaging
+    Elsewhere{"chain", "compute/conv/"},               // two convolutions, one behind the other
+    Elsewhere{"chain", "api/c_compute.cpp"},           // likewise
+    Elsewhere{"chain", "api/c_conv_chain.cpp"},        // likewise
+    Elsewhere{"chain", "api/conv_handle.hpp"},         // likewise
 };
 
 /// A file's words: those of comments, those in quotes, and the others, each with its line.
