@@ -68,7 +68,7 @@ double depthwiseCycles(const Shape& s, const KernelSet& kernels, DepthwiseMethod
     case DepthwiseMethod::anyStrips:
       // Whole strips, also where a part of one is outside.
       return 1.2 * lines * (s.outWidth <= 4 ? 4 : roundUp(s.outWidth, 7)) * s.kernelWidth * vectors / perCycle +
-             (20 + 8.0 * ceilDivide(s.outWidth, 7)) * std::max<double>(lines, s.outHeight);
+             (20 + 8.0 * ceilDivide(s.outWidth, 7)) * resultLines + 6.0 * ceilDivide(s.outWidth, 7) * lines;
     case DepthwiseMethod::tapSums:  // two values are read for each product; sums are cleared, and delivered
       return 2.8 * products + 14 * lines * s.kernelWidth + callCycles;
     case DepthwiseMethod::tapAdditions:
