@@ -71,6 +71,7 @@ TEST(TapScatter, IsChosenForLargeKernelsWithoutPadding) {
   };
   EXPECT_EQ(chosen(8, 7, 0), "tap-scatter");
   EXPECT_EQ(chosen(14, 3, 1), "direct");
+  EXPECT_EQ(chosen(416, 3, 1), "direct");
 }
 
 }  // namespace

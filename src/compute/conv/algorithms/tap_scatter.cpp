@@ -180,7 +180,10 @@ class TapScatter final : public ConvPlan {
 
 bool servesTapScatter(const Description& d) {
   const Shape& s = d.shape;
-  return d.pass == taccConvBackwardData && s.groups == 1 && tapCount(s) > 1 && d.inputLayout == taccLayoutNchw16c;
+  // The products of an image are added where they still are; large images have pixels enough for tiles of results.
+  const auto products = static_cast<std::size_t>(gradientPixels(s)) * static_cast<std::size_t>(tapCount(s));
+  return d.pass == taccConvBackwardData && s.groups == 1 && tapCount(s) > 1 && d.inputLayout == taccLayoutNchw16c &&
+         d.outputLayout == taccLayoutNchw16c && staysInL2(products * blockLength * sizeof(float));
 }
 
 std::unique_ptr<ConvPlan> makeTapScatter(const Description& d, const KernelSet& kernels) {
