@@ -1,23 +1,12 @@
 // tacc's chains of two convolutions as contestants.
 #include <fmt/format.h>
 
-#include <stdexcept>
 
 #include "compute/conv_chain.hpp"
-#ifdef TACC_BENCH_OPENMP
-#include "tacc/compute_openmp.h"
-#endif
+#include "compute/tacc_calls.hpp"
 
 namespace tacc::bench {
 namespace {
-
-void check(taccResult_t result) {
-  if (result != taccSuccess) throw std::runtime_error(taccGetLastError(nullptr));
-}
-
-struct DestroyPlan {
-  void operator()(taccConvPlan_t plan) const { taccConvPlanDestroy(plan); }
-};
 
 class TaccChain final : public ConvContestant {
  public:
@@ -44,14 +33,7 @@ class TaccChain final : public ConvContestant {
   }
 
   void run() override {
-#ifdef TACC_BENCH_OPENMP
-    if (threads_ > 1) {
-      const taccExecutor_t executor = taccOpenMpExecutor(&threads_);
-      check(taccConvRun(plan_.get(), &buffers_, &executor));
-      return;
-    }
-#endif
-    check(taccConvRun(plan_.get(), &buffers_, taccSerialExecutor()));
+    runOn(threads_, [&](const taccExecutor_t* executor) { return taccConvRun(plan_.get(), &buffers_, executor); });
   }
   std::string implementation() const override { return fmt::format("{} {}", info_.algorithm, info_.kernel); }
   double predictedSeconds() const override { return info_.predictedSeconds; }
@@ -66,7 +48,7 @@ class TaccChain final : public ConvContestant {
  private:
   const ConvProblem& second_;
   int threads_;
-  std::unique_ptr<taccConvPlan, DestroyPlan> plan_;
+  std::unique_ptr<taccConvPlan, DestroyConvPlan> plan_;
   taccConvInfo_t info_{};
   taccLayout_t outputLayout_ = taccLayoutNchw16c;
   tools::AlignedFloats input_{0}, packed_{0}, workspace_{0}, result_{0};

@@ -6,25 +6,15 @@
 #include <stdexcept>
 
 #include "compute/conv_problem.hpp"
-#ifdef TACC_BENCH_OPENMP
-#include "tacc/compute_openmp.h"
-#endif
+#include "compute/tacc_calls.hpp"
 
 namespace tacc::bench {
 namespace {
 
-void check(taccResult_t result) {
-  if (result != taccSuccess) throw std::runtime_error(taccGetLastError(nullptr));
-}
-
-struct DestroyPlan {
-  void operator()(taccConvPlan_t plan) const { taccConvPlanDestroy(plan); }
-};
-
 double predictedSeconds(const taccConvDesc_t& desc) {
   taccConvPlan_t plan = nullptr;
   check(taccConvPlanCreate(&plan, &desc));
-  const std::unique_ptr<taccConvPlan, DestroyPlan> owner(plan);
+  const std::unique_ptr<taccConvPlan, DestroyConvPlan> owner(plan);
   taccConvInfo_t info{};
   check(taccConvPlanGetInfo(plan, &info));
   return info.predictedSeconds;
@@ -75,14 +65,7 @@ class TaccContestant final : public ConvContestant {
   }
 
   void run() override {
-#ifdef TACC_BENCH_OPENMP
-    if (threads_ > 1) {
-      const taccExecutor_t executor = taccOpenMpExecutor(&threads_);
-      check(taccConvRun(plan_.get(), &buffers_, &executor));
-      return;
-    }
-#endif
-    check(taccConvRun(plan_.get(), &buffers_, taccSerialExecutor()));
+    runOn(threads_, [&](const taccExecutor_t* executor) { return taccConvRun(plan_.get(), &buffers_, executor); });
   }
 
   std::string implementation() const override { return fmt::format("{} {}", info_.algorithm, info_.kernel); }
@@ -174,7 +157,7 @@ class TaccContestant final : public ConvContestant {
   int threads_;
   bool isHalf_;  // activations in bfloat16
   taccLayout_t inputLayout_ = taccLayoutNchw16c, outputLayout_ = taccLayoutNchw16c;
-  std::unique_ptr<taccConvPlan, DestroyPlan> plan_;
+  std::unique_ptr<taccConvPlan, DestroyConvPlan> plan_;
   taccConvInfo_t info_{};
   tools::AlignedFloats input_, gradient_, packed_, workspace_, result_;
   taccConvBuffers_t buffers_{};

@@ -1,17 +1,10 @@
 // tacc's products of matrices as a contestant.
-#include <stdexcept>
 
 #include "compute/gemm_problem.hpp"
-#ifdef TACC_BENCH_OPENMP
-#include "tacc/compute_openmp.h"
-#endif
+#include "compute/tacc_calls.hpp"
 
 namespace tacc::bench {
 namespace {
-
-void check(taccResult_t result) {
-  if (result != taccSuccess) throw std::runtime_error(taccGetLastError(nullptr));
-}
 
 struct DestroyPlan {
   void operator()(taccGemmPlan_t plan) const { taccGemmPlanDestroy(plan); }
@@ -38,14 +31,7 @@ class TaccGemm final : public GemmContestant {
   }
 
   void run() override {
-#ifdef TACC_BENCH_OPENMP
-    if (threads_ > 1) {
-      const taccExecutor_t executor = taccOpenMpExecutor(&threads_);
-      check(taccGemmRun(plan_.get(), &buffers_, &executor));
-      return;
-    }
-#endif
-    check(taccGemmRun(plan_.get(), &buffers_, taccSerialExecutor()));
+    runOn(threads_, [&](const taccExecutor_t* executor) { return taccGemmRun(plan_.get(), &buffers_, executor); });
   }
   void pack() final { check(taccGemmPack(plan_.get(), problem_.b.data(), packed_.data())); }
   std::string implementation() const override { return info_.kernel; }

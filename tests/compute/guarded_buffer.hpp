@@ -57,6 +57,13 @@ class PageBuffer {
 
   unsigned char* atBegin() { return mapping_ + page_; }
   unsigned char* atEnd(std::size_t bytes) { return mapping_ + page_ + bytes_ - bytes; }
+  /// A copy of `count` elements at either end.
+  template <class T>
+  T* place(const T* elements, std::size_t count, bool isAtEnd) {
+    auto* const at = reinterpret_cast<T*>(isAtEnd ? atEnd(count * sizeof(T)) : atBegin());
+    std::copy_n(elements, count, at);
+    return at;
+  }
 
  private:
   std::size_t page_, bytes_;

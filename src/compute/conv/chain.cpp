@@ -54,11 +54,6 @@ class InTurn final : public ChainPlan {
     return first_->predictedSeconds() + second_->predictedSeconds() +
            (leavesCaches ? between / bytesBetweenACycle / assumedHertz : 0);
   }
-  /// Of the first convolution, in float32.
-  std::size_t bytesOfInput() const {
-    const Shape& s = chain().first.shape;
-    return tensorFloats(taccLayoutNchw16c, s.batch, s.inChannels, s.height, s.width) * sizeof(float);
-  }
   double reorderSeconds() const override { return first_->reorderSeconds() + second_->reorderSeconds(); }
 
   void packBoth(const float* firstWeights, const float* firstBias, const float* secondWeights,
@@ -88,6 +83,12 @@ class InTurn final : public ChainPlan {
   }
 
  private:
+  /// Of the first convolution, in float32.
+  std::size_t bytesOfInput() const {
+    const Shape& s = chain().first.shape;
+    return tensorFloats(taccLayoutNchw16c, s.batch, s.inChannels, s.height, s.width) * sizeof(float);
+  }
+
   std::unique_ptr<ConvPlan> first_, second_;
   ChainWeights weights_;
 };

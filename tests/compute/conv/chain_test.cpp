@@ -191,19 +191,13 @@ TEST(Chain, TouchesNothingOutsideOfItsBuffers) {
         Chain named = test.chain;
         named.first.algorithm = "depthwise-product";
         const ChosenChain chosen = makeChain(named, *kernels);
-        const auto guarded = [&](PageBuffer& pages, const float* content, std::size_t floats) {
-          const std::size_t bytes = floats * sizeof(float);
-          auto* const at = reinterpret_cast<float*>(isAtEnd ? pages.atEnd(bytes) : pages.atBegin());
-          std::copy_n(content, floats, at);
-          return at;
-        };
         constexpr std::size_t pageCount = 64;
         PageBuffer input(pageCount), residual(pageCount), result(pageCount), weights(pageCount), workspace(pageCount);
         const Floats packed = test.packed(*chosen.plan), scratch(chosen.plan->workspaceBytes() / sizeof(float));
-        float* const to = guarded(result, test.second.before.data(), test.second.before.size());
         const auto all = [&](PageBuffer& pages, const Floats& floats) {
-          return guarded(pages, floats.data(), floats.size());
+          return pages.place(floats.data(), floats.size(), isAtEnd);
         };
+        float* const to = all(result, test.second.before);
         chosen.plan->run(
             {all(input, test.first.input), all(weights, packed), nullptr, nullptr, all(residual, test.second.residual),
              to, all(workspace, scratch), chosen.plan->workspaceBytes()},

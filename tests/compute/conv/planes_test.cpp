@@ -126,10 +126,7 @@ TEST(Planes, TouchNothingOutsideOfTheTensors) {
           const auto plan = makePlan(test.description(), *kernels).plan;
           for (const bool isAtEnd : {true, false}) {
             const auto guarded = [&](PageBuffer& pages, const Floats& content) {
-              const std::size_t bytes = content.size() * sizeof(float);
-              auto* const at = reinterpret_cast<float*>(isAtEnd ? pages.atEnd(bytes) : pages.atBegin());
-              std::copy_n(content.data(), content.size(), at);
-              return at;
+              return pages.place(content.data(), content.size(), isAtEnd);
             };
             constexpr std::size_t pageCount = 8;
             PageBuffer input(pageCount), gradient(pageCount), residual(pageCount), result(pageCount);

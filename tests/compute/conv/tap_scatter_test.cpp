@@ -42,10 +42,7 @@ TEST(TapScatter, TouchesNothingOutsideOfItsBuffers) {
         const Case test(named(convolution(taccConvBackwardData, images, 20, 6, 7, 35, 5, 1, 1)));
         const ChosenPlan chosen = makePlan(test.description(), *kernels);
         const auto guarded = [&](PageBuffer& pages, const Floats& content) {
-          const std::size_t bytes = content.size() * sizeof(float);
-          auto* const at = reinterpret_cast<float*>(isAtEnd ? pages.atEnd(bytes) : pages.atBegin());
-          std::copy_n(content.data(), content.size(), at);
-          return at;
+          return pages.place(content.data(), content.size(), isAtEnd);
         };
         constexpr std::size_t pageCount = 64;
         PageBuffer gradient(pageCount), result(pageCount), weights(pageCount), workspace(pageCount);
