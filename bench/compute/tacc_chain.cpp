@@ -1,7 +1,6 @@
 // tacc's chains of two convolutions as contestants.
 #include <fmt/format.h>
 
-
 #include "compute/conv_chain.hpp"
 #include "compute/tacc_calls.hpp"
 
