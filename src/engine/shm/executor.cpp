@@ -178,18 +178,10 @@ void Executor::runOperation(const Context& context, const Operation& operation, 
 
 void Executor::combine(const Context& context, const Operation& operation, std::size_t elements) {
   const ElementWork& work = context.work;
+  if (sources_.size() == 1) return copy(context, operation, elements * work.elementBytes);
   const bool results = std::ranges::all_of(operation.destinations, isUserMemory);
   const bool streaming =
       elements * work.elementBytes >= leastStream && (results ? work.nonTemporalResults : work.nonTemporalSlots);
-  if (sources_.size() == 1) {
-    // In place: there already. Streamed onto itself it would leave the cache, where the caller and this rank's next
-    // call find it.
-    std::erase(destinations_, sources_[0]);
-    if (!destinations_.empty())
-      copyBytes(destinations_.data(), static_cast<int>(destinations_.size()), sources_[0], elements * work.elementBytes,
-                streaming);
-    return;
-  }
   const auto destinationCount = static_cast<int>(destinations_.size());
   work.reduce({.destinations = destinations_.data(),
                .destinationCount = destinationCount,
