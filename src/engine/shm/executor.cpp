@@ -23,12 +23,6 @@ constexpr std::size_t sourceBounceBytes =
 
 constexpr std::size_t copiedTileBytes = 32 * 1024;  // fits the L1 or L2 cache beside what it is copied to
 
-constexpr std::size_t leastStream = 1024;  // streaming ends with a fence, about 90 ns
-
-bool isUserMemory(const Place& place) {
-  return place.kind == Place::Kind::output || place.kind == Place::Kind::remoteOutput;
-}
-
 /// Of a block of a user's buffer: how long it is and where it begins, in elements. False: it is no such block.
 bool findBlock(const std::vector<UnequalBlocks>& blocks, const Place& place, int offset, std::size_t& count,
                std::size_t& begin) {
@@ -181,7 +175,7 @@ void Executor::combine(const Context& context, const Operation& operation, std::
   if (sources_.size() == 1) return copy(context, operation, elements * work.elementBytes);
   const bool results = std::ranges::all_of(operation.destinations, isUserMemory);
   const bool streaming =
-      elements * work.elementBytes >= leastStream && (results ? work.nonTemporalResults : work.nonTemporalSlots);
+      elements * work.elementBytes >= leastStream && (results ? work.nonTemporal.results : work.nonTemporal.slots);
   const auto destinationCount = static_cast<int>(destinations_.size());
   work.reduce({.destinations = destinations_.data(),
                .destinationCount = destinationCount,
@@ -193,21 +187,7 @@ void Executor::combine(const Context& context, const Operation& operation, std::
 }
 
 void Executor::copy(const Context& context, const Operation& operation, std::size_t bytes) {
-  // What is in place is there already: streamed onto itself it would leave the cache, where the caller finds it.
-  results_.clear();
-  slots_.clear();
-  for (std::size_t d = 0; d < destinations_.size(); ++d)
-    if (destinations_[d] != sources_[0])
-      (isUserMemory(operation.destinations[d]) ? results_ : slots_).push_back(destinations_[d]);
-
-  const bool isLong = bytes >= leastStream;
-  const bool streamsSlots = isLong && context.work.nonTemporalSlots;
-  const bool isOwn = operation.sources.front().kind == Place::Kind::input;
-  const bool streamsResults = isLong && (isOwn ? context.work.nonTemporalOwn : context.work.nonTemporalResults);
-  if (streamsSlots == streamsResults) {
-    results_.insert(results_.end(), slots_.begin(), slots_.end());
-    slots_.clear();
-  }
+  copied_.assign(operation, sources_[0], destinations_, bytes, context.work.nonTemporal);
   const auto copyTo = [](std::vector<void*>& targets, const std::byte* source, std::size_t n, bool streams) {
     if (targets.empty()) return;
     copyBytes(targets.data(), static_cast<int>(targets.size()), source, n, streams);
@@ -215,11 +195,11 @@ void Executor::copy(const Context& context, const Operation& operation, std::siz
   };
   // Stored in two ways: tile by tile, so that the source is in the cache the second time.
   const auto* source = static_cast<const std::byte*>(sources_[0]);
-  const std::size_t tile = results_.empty() || slots_.empty() ? bytes : copiedTileBytes;
+  const std::size_t tile = copied_.results.empty() || copied_.slots.empty() ? bytes : copiedTileBytes;
   for (std::size_t begin = 0; begin < bytes; begin += tile) {
     const std::size_t n = std::min(bytes - begin, tile);
-    copyTo(slots_, source + begin, n, streamsSlots);
-    copyTo(results_, source + begin, n, streamsResults);
+    copyTo(copied_.slots, source + begin, n, copied_.streamsSlots);
+    copyTo(copied_.results, source + begin, n, copied_.streamsResults);
   }
 }
 

@@ -8,6 +8,7 @@
 #include "compute/reduce/reduce.hpp"
 #include "core/unequal_blocks.hpp"
 #include "engine/partition.hpp"
+#include "engine/shm/copy_targets.hpp"
 #include "engine/shm/program.hpp"
 #include "transports/shm/node_segment.hpp"
 #include "transports/shm/waiter.hpp"
@@ -28,9 +29,7 @@ struct ElementWork {
   std::size_t elementBytes = 1;
   ReduceKernel reduce;
   int divisor = 1;
-  bool nonTemporalSlots = false;    // write what other ranks read next non-temporally
-  bool nonTemporalResults = false;  // write user buffers non-temporally
-  bool nonTemporalOwn = false;      // the same of what a rank copies for itself
+  StoreWays nonTemporal{};
   /// Null: all blocks are of `count` elements. Else those of every rank, and `count` is the longest one's. Only for
   /// programs of stacks whose plans name their blocks (block_names.hpp).
   const std::vector<UnequalBlocks>* blocks = nullptr;
@@ -67,7 +66,7 @@ class Executor {
   std::vector<void*> destinations_;
   std::vector<const void*> addresses_;  // of whole sources, of which sources_ are tiles
   std::vector<void*> targets_;
-  std::vector<void*> results_, slots_;  // where a copy goes
+  CopyTargets copied_;
 };
 
 }  // namespace tacc

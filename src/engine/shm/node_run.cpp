@@ -95,13 +95,21 @@ void NodeRun::judgePost() noexcept {
   if (std::isfinite(slowest) && slowest > 0) PostPolicyTuner::record(timedPost_, static_cast<double>(slowest));
 }
 
-void NodeRun::open(std::uint64_t signature, std::size_t bytes, const UserBuffers& mine,
-                   const std::function<UserBuffers(int)>& buffersOf) {
+void NodeRun::open(std::uint64_t signature, const UserBuffers& mine, const std::function<UserBuffers(int)>& buffersOf) {
   exchange_.begin(signature, linePayload);
   const BufferExchange::Agreed agreed = buffers_.run(mine, buffersOf, lastSeconds_, places_);
   facts_ = agreed.facts;
-  facts_.readsTwice = bytes <= ownCacheBytes() / 4;  // beside the slot and the result
   plannedPolicies_.record(agreed.slowest);
+}
+
+void NodeRun::usePolicy(Collective collective, CopyPolicyKind kind, std::size_t bytes) {
+  policy_ = plannedPolicies_.choose(collective, kind, bytes);
+  if (!policy_.throughKernel)
+    for (Access* access : {&facts_.input, &facts_.output})
+      if (*access == Access::cma) *access = Access::staged;
+  // A quarter of the cache lies in it beside the slot and the result. What is streamed to both is quicker in one pass,
+  // though the others then wait for both.
+  facts_.readsTwice = bytes <= ownCacheBytes() / 4 && !policy_.nonTemporalResults;
 }
 
 CopyPolicyKind NodeRun::kindOf(Access input, Access output) const noexcept {
@@ -113,11 +121,8 @@ CopyPolicyKind NodeRun::kindOf(Access input, Access output) const noexcept {
 LoweringFacts NodeRun::meet(const Call& call, std::uint64_t signature) {
   const auto buffersOf = [&call, this](int peer) { return usedBuffers(call, peer, ranks_); };
   const std::size_t bytes = call.count * sizeOf(call.type);
-  open(signature, bytes, buffersOf(rank_), buffersOf);
-  policy_ = plannedPolicies_.choose(call.collective, kindOf(facts_.input, facts_.output), bytes);
-  if (!policy_.throughKernel)
-    for (Access* access : {&facts_.input, &facts_.output})
-      if (*access == Access::cma) *access = Access::staged;
+  open(signature, buffersOf(rank_), buffersOf);
+  usePolicy(call.collective, kindOf(facts_.input, facts_.output), bytes);
   return facts_;
 }
 
@@ -125,10 +130,9 @@ LoweringFacts NodeRun::meet(const Call& call, std::uint64_t signature, const Use
                             const std::vector<UnequalBlocks>& blocks, std::size_t longest) {
   const auto buffersOf = [&](int peer) { return unequalBuffers(call, blocks[static_cast<std::size_t>(peer)], peer); };
   const std::size_t bytes = longest * sizeOf(call.type);
-  open(signature, bytes, mine, buffersOf);
+  open(signature, mine, buffersOf);
   facts_.output = Access::staged;  // where a block begins in a peer's output only that rank knows
-  policy_ = plannedPolicies_.choose(call.collective, kindOf(facts_.input, facts_.input), bytes);
-  if (!policy_.throughKernel && facts_.input == Access::cma) facts_.input = Access::staged;
+  usePolicy(call.collective, kindOf(facts_.input, facts_.input), bytes);
   return facts_;
 }
 
@@ -148,11 +152,11 @@ bool NodeRun::run(const Call& call, const NodePlan& plan, const PlanDemands& dem
            .elementBytes = size,
            .reduce = kernelOf(call, firstSumCode),
            .divisor = divisorOf(call, ranks_),
-           .nonTemporalSlots = policy_.nonTemporalSlots,
-           // Results that fit the core's own cache stay there: the caller reads them next.
-           .nonTemporalResults = policy_.nonTemporalResults && call.count * size >= ownCacheBytes(),
-           // A rank has its own block already, where it gave it.
-           .nonTemporalOwn = policy_.nonTemporalResults});
+           .nonTemporal = {.slots = policy_.nonTemporalSlots,
+                           // Results that fit the core's own cache stay there: the caller reads them next.
+                           .results = policy_.nonTemporalResults && call.count * size >= ownCacheBytes(),
+                           // A rank has its own block already, where it gave it.
+                           .own = policy_.nonTemporalResults}});
   return true;
 }
 
@@ -163,8 +167,7 @@ void NodeRun::run(const Call& call, const NodePlan& plan, const PlanDemands& dem
            .elementBytes = sizeOf(call.type),
            .reduce = kernelOf(call, firstSumCode),
            .divisor = divisorOf(call, ranks_),
-           .nonTemporalSlots = policy_.nonTemporalSlots,
-           .nonTemporalResults = false,
+           .nonTemporal = {.slots = policy_.nonTemporalSlots},
            .blocks = &blocks});
 }
 

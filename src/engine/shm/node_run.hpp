@@ -66,9 +66,10 @@ class NodeRun {
   /// Takes the times of the last call of these that was timed, if all ranks have told theirs and none told another's
   /// since.
   void judgePost() noexcept;
-  /// `bytes`: of a rank's block, the longest one.
-  void open(std::uint64_t signature, std::size_t bytes, const UserBuffers& mine,
-            const std::function<UserBuffers(int)>& buffersOf);
+  void open(std::uint64_t signature, const UserBuffers& mine, const std::function<UserBuffers(int)>& buffersOf);
+  /// Chooses the policy of a call that is open, and with it the last of its facts. `bytes`: of a rank's block, the
+  /// longest one.
+  void usePolicy(Collective collective, CopyPolicyKind kind, std::size_t bytes);
   CopyPolicyKind kindOf(Access input, Access output) const noexcept;
   CachedProgram& programOf(const NodePlan& plan, const PlanDemands& demands);
   void execute(CachedProgram& cached, const NodePlan& plan, const ElementWork& work);
