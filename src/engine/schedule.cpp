@@ -8,6 +8,7 @@ namespace tacc {
 namespace {
 
 constexpr std::uint32_t chunksUnderWay = 4;  // more of them hide more jitter, and take more cache
+constexpr std::uint32_t mostCopies = 8;      // of slots; more of them make nothing quicker
 
 }  // namespace
 
@@ -34,6 +35,8 @@ Schedule makeSchedule(const Program& program, std::size_t count, std::size_t ele
   const std::size_t wanted = roundUp(std::max(limits.chunkBytes / volume, cacheLine), cacheLine) + cacheLine;
   const std::size_t whole = roundUp((count + blocks - 1) / blocks * elementBytes, cacheLine) + cacheLine;
   s.blockStride = std::min({room, wanted, whole});
+  const std::size_t copies = std::min(limits.arenaBytes, limits.aheadBytes) / (s.blockStride * volume);
+  s.depth = std::max(s.depth, static_cast<std::uint32_t>(std::min<std::size_t>(copies, mostCopies)));
   const std::size_t blockElements = (s.blockStride - cacheLine) / elementBytes;
   s.chunkElements = std::max<std::size_t>(1, blockElements * blocks);
   s.chunks = static_cast<std::uint32_t>(std::max<std::size_t>(1, (count + s.chunkElements - 1) / s.chunkElements));

@@ -9,8 +9,9 @@
 namespace tacc {
 
 struct ScheduleLimits {
-  std::size_t arenaBytes;  // for all slots of a rank
-  std::size_t chunkBytes;  // wanted volume of a rank's slots per chunk: what stays in its cache
+  std::size_t arenaBytes;      // for all slots of a rank
+  std::size_t chunkBytes;      // wanted volume of a rank's slots per chunk: what stays in its cache
+  std::size_t aheadBytes = 0;  // of all copies of a rank's slots: by how much it may be ahead of who reads them
 };
 
 /// `count` elements of `elementBytes` (as in the call). Programs without slots and scratch run as one chunk. Throws

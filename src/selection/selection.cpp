@@ -34,6 +34,13 @@ std::size_t stagingChunk(const CallShape& shape) {
   return std::clamp(shape.bytes / chunks, least, most);
 }
 
+std::size_t stagingAhead(const CallShape& shape) {
+  constexpr std::size_t ahead = 320 * 1024;  // eight of the least chunks, and what rounding adds
+  // Only a root can be in the next call before the others.
+  const Collective c = shape.request.collective;
+  return c == Collective::broadcast || c == Collective::scatter ? ahead : 0;
+}
+
 const Algorithm& selectAlgorithm(const CallShape& shape, const LoweringFacts&) {
   const Algorithm* algorithm = shape.forced.empty() ? preferredFor(shape.request) : findAlgorithm(shape.forced);
   if (algorithm != nullptr && algorithm->serves(shape.request)) return *algorithm;

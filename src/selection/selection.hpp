@@ -22,6 +22,8 @@ std::size_t eagerLimit(const CallShape& shape, std::size_t eagerBytes);
 
 /// The volume that a rank stages per chunk.
 std::size_t stagingChunk(const CallShape& shape);
+/// By how much a rank that stages may be ahead of those that read it, also by whole calls. 0: a few chunks.
+std::size_t stagingAhead(const CallShape& shape);
 
 /// The algorithm for a call that does not go the eager route. A forced one that cannot serve it is an Error
 /// (taccInvalidUsage) that lists those that can.

@@ -75,6 +75,33 @@ TEST(CopyPolicyTuner, learnsFromTheNextSize) {
   EXPECT_EQ(hopeless, 0);
 }
 
+/// A call for which nobody is waited for has to be one of those whose policy is known before.
+TEST(CopyPolicyTuner, tellsWhatItChoosesNextOnceItIsSettled) {
+  CopyPolicyTuner choice;
+  int settled = 0;
+  for (int i = 0; i < 1000; ++i) {
+    const auto next = choice.settled(Collective::broadcast, CopyPolicyKind::staged, bytes);
+    const CopyPolicy chosen = choice.choose(Collective::broadcast, CopyPolicyKind::staged, bytes);
+    if (next) {
+      EXPECT_EQ(*next, chosen) << i;
+      EXPECT_FALSE(choice.wantsTime()) << i;
+    }
+    settled += next.has_value() ? 1 : 0;
+    choice.record(farCaches(chosen));
+  }
+  EXPECT_GE(settled, 850);
+}
+
+TEST(CopyPolicyTuner, isNotSettledWhileATimeIsMissing) {
+  CopyPolicyTuner choice;
+  runCalls(choice, 200, farCaches, {.nonTemporalSlots = true});
+  do choice.choose(Collective::allReduce, CopyPolicyKind::either, bytes);
+  while (!choice.wantsTime());
+  EXPECT_FALSE(choice.settled(Collective::allReduce, CopyPolicyKind::either, bytes));
+  choice.record(12e-3);
+  EXPECT_TRUE(choice.settled(Collective::allReduce, CopyPolicyKind::either, bytes));
+}
+
 TEST(CopyPolicyTuner, isAFunctionOfWhatWasRecorded) {
   CopyPolicyTuner one, other;
   for (int i = 0; i < 500; ++i) {

@@ -70,6 +70,20 @@ TEST(Schedule, CopiesLastAsLongAsTheirChunks) {
   }
 }
 
+/// Who stages small chunks may be far ahead of who reads them; what is cut is the same.
+TEST(Schedule, CopiesOfSmallSlotsAreMore) {
+  for (const Program& program : shapes()) {
+    if (program.slots == 0) continue;
+    const Schedule s = makeSchedule(program, 70001, 4, limits);
+    const Schedule ahead = makeSchedule(program, 70001, 4, {limits.arenaBytes, limits.chunkBytes, 256 * 1024});
+    EXPECT_EQ(ahead.chunkElements, s.chunkElements);
+    EXPECT_GE(ahead.depth, s.depth);
+    const std::size_t copyBytes =
+        s.blockStride * static_cast<std::size_t>(std::max(program.slots, program.scratchBlocks));
+    EXPECT_EQ(ahead.depth, std::max<std::size_t>(s.depth, std::min<std::size_t>(8, 256 * 1024 / copyBytes)));
+  }
+}
+
 TEST(Schedule, ChunksAreAboutAsLargeAsWanted) {
   const Program program = shapeOf(Partition::split, 4, 4, 0, 1, 3);
   const Schedule s = makeSchedule(program, 1 << 20, 4, limits);

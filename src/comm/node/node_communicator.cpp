@@ -210,7 +210,8 @@ void NodeCommunicator::runUnequal(const Call& call) {
 }
 
 ScheduleLimits NodeCommunicator::limitsOf(const CallShape& shape) const {
-  return {membership_.segment.geometry().arenaBytes, environment_.chunkSize.value_or(stagingChunk(shape))};
+  return {membership_.segment.geometry().arenaBytes, environment_.chunkSize.value_or(stagingChunk(shape)),
+          stagingAhead(shape)};
 }
 
 bool NodeCommunicator::updateNow(const DirectUpdate& update) {

@@ -18,6 +18,7 @@ struct BufferExchange::Descriptor {
   std::uint8_t inPlace;                    // not 0: it is
   float seconds;                           // of this rank's last call
   std::uint8_t fresh;                      // not 0: some segment of mine is not mapped by the others yet
+  std::uint8_t isAhead;                    // not 0: this rank goes on before it has seen the others
 };
 static_assert(std::is_trivially_copyable_v<BufferExchange::Reference>);
 
@@ -99,7 +100,7 @@ std::string BufferExchange::fence() {
 
 BufferExchange::Agreed BufferExchange::run(const UserBuffers& mine,
                                            const std::function<UserBuffers(int rank)>& buffersOf, float seconds,
-                                           CallBuffers& buffers) {
+                                           CallBuffers& buffers, const Ahead& ahead) {
   static_assert(sizeof(Descriptor) <= linePayload);
   Descriptor own{};
   findSegments(mine);
@@ -109,17 +110,25 @@ BufferExchange::Agreed BufferExchange::run(const UserBuffers& mine,
   own.fresh = isFresh ? 1 : 0;
   own.inPlace = mine.inPlace ? 1 : 0;
   own.seconds = seconds;
+  own.isAhead = ahead.isWanted && !input_ && !output_ ? 1 : 0;
   std::memcpy(exchange_.payload(sizeof own), &own, sizeof own);
   exchange_.post();
-  exchange_.awaitAll();
-
-  Agreed agreed{{Access::mapped, Access::mapped, false}, seconds};
-  LoweringFacts& facts = agreed.facts;
+  buffers.send = mine.send;
+  buffers.receive = mine.receive;
   const auto descriptorOf = [&](int rank) {
     Descriptor d;
     std::memcpy(&d, exchange_.payloadOf(rank, sizeof d), sizeof d);
     return d;
   };
+  if (ahead.rank >= 0) {
+    if (ahead.rank != rank_) exchange_.await(ahead.rank);
+    const Descriptor first = descriptorOf(ahead.rank);
+    if (first.isAhead != 0) return {{Access::staged, Access::staged, first.inPlace != 0}, seconds, true};
+  }
+  exchange_.awaitAll();
+
+  Agreed agreed{{Access::mapped, Access::mapped, false}, seconds};
+  LoweringFacts& facts = agreed.facts;
   givers_.assign(static_cast<std::size_t>(ranks_), false);
   bool anyFresh = false, anyLibrary = false;
   for (int rank = 0; rank < ranks_; ++rank) {
@@ -137,8 +146,6 @@ BufferExchange::Agreed BufferExchange::run(const UserBuffers& mine,
   for (Access* access : {&facts.input, &facts.output})
     if (*access == Access::cma && anyLibrary) *access = Access::staged;
 
-  buffers.send = mine.send;
-  buffers.receive = mine.receive;
   buffers.remoteSend.resize(static_cast<std::size_t>(ranks_));
   buffers.remoteReceive.resize(static_cast<std::size_t>(ranks_));
   for (int rank = 0; rank < ranks_; ++rank) {

@@ -42,13 +42,20 @@ class BufferExchange {
   /// What all ranks know after the exchange; equal on all of them.
   struct Agreed {
     LoweringFacts facts;
-    float slowest;  // the largest `seconds` of any rank
+    float slowest;         // the largest `seconds` of any rank
+    bool isAhead = false;  // one rank went on before the others came: all is staged, and `slowest` means nothing
+  };
+  /// Of a call in which all data come from `rank`: it may go on before it has seen the others, which learn it from its
+  /// line. -1: nobody may.
+  struct Ahead {
+    int rank = -1;
+    bool isWanted = false;  // by this rank, which is that one, if its memory is private
   };
   /// Posts this rank's buffers in the opened call, waits for all ranks' lines, and fills `buffers` with addresses that
   /// are good in this process. `buffersOf`: how large those of a rank are in this call. `seconds`: how long this rank
   /// took for its last call of this kind, for the others to know.
   Agreed run(const UserBuffers& mine, const std::function<UserBuffers(int rank)>& buffersOf, float seconds,
-             CallBuffers& buffers);
+             CallBuffers& buffers, const Ahead& ahead);
   /// The call has succeeded: peers have done all that they do to its buffers.
   void finish() noexcept {
     use_.end();

@@ -77,10 +77,10 @@ CopyPolicyTuner::Class& CopyPolicyTuner::classFor(Collective collective, CopyPol
   return fresh;
 }
 
-std::size_t CopyPolicyTuner::pick(Class& c, std::size_t count) noexcept {
+CopyPolicyTuner::Pick CopyPolicyTuner::pick(Class& c, std::size_t count) noexcept {
   ++c.calls;
   for (std::size_t m = 0; m < count; ++m)
-    if (c.trialsLeft[m] != 0) return m;
+    if (c.trialsLeft[m] != 0) return {m, true};
   const auto best = static_cast<std::size_t>(
       std::min_element(c.estimate.begin(), c.estimate.begin() + static_cast<std::ptrdiff_t>(count)) -
       c.estimate.begin());
@@ -91,11 +91,10 @@ std::size_t CopyPolicyTuner::pick(Class& c, std::size_t count) noexcept {
     const bool any = retrials <= count || retrials % anyRetrial == 0;
     for (std::size_t i = 0; i < count; ++i) {
       c.nextRetrial = static_cast<std::uint8_t>((c.nextRetrial + 1) % count);
-      if (any || c.estimate[c.nextRetrial] <= nearlyAsGood * c.estimate[c.current]) return c.nextRetrial;
+      if (any || c.estimate[c.nextRetrial] <= nearlyAsGood * c.estimate[c.current]) return {c.nextRetrial, true};
     }
   }
-  if (c.calls % timePeriod != 0) pending_ = nullptr;
-  return c.current;
+  return {c.current, c.calls % timePeriod == 0};
 }
 
 CopyPolicy CopyPolicyTuner::choose(Collective collective, CopyPolicyKind kind, std::size_t bytes) {
@@ -106,10 +105,21 @@ CopyPolicy CopyPolicyTuner::choose(Collective collective, CopyPolicyKind kind, s
     last_ = &classFor(collective, kind, magnitude);
     lastKey_ = key;
   }
-  pending_ = last_;
-  pendingPolicy_ = pick(*last_, policies.size());
+  const Pick picked = pick(*last_, policies.size());
+  pending_ = picked.isTimed ? last_ : nullptr;
+  pendingPolicy_ = picked.policy;
   pendingBytes_ = std::max<std::size_t>(1, bytes);
   return policies[pendingPolicy_];
+}
+
+std::optional<CopyPolicy> CopyPolicyTuner::settled(Collective collective, CopyPolicyKind kind,
+                                                   std::size_t bytes) const noexcept {
+  const auto found = classes_.find(keyOf(collective, kind, static_cast<unsigned>(std::bit_width(bytes))));
+  if (pending_ != nullptr || found == classes_.end()) return std::nullopt;
+  Class c = found->second;
+  const std::span<const CopyPolicy> policies = policiesOf(kind);
+  const Pick next = pick(c, policies.size());
+  return next.isTimed ? std::nullopt : std::optional(policies[next.policy]);
 }
 
 void CopyPolicyTuner::record(double seconds) noexcept {

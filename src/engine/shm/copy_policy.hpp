@@ -5,6 +5,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <unordered_map>
 
@@ -37,6 +38,9 @@ class CopyPolicyTuner {
   /// Whether the time of the call that choose() was last asked for is worth taking: always while policies are tried,
   /// now and then later.
   bool wantsTime() const noexcept { return pending_ != nullptr; }
+  /// What choose() would return next where it is settled: it was not asked to try anything, and does not want the time
+  /// of that call, nor of the last one.
+  std::optional<CopyPolicy> settled(Collective collective, CopyPolicyKind kind, std::size_t bytes) const noexcept;
   /// `seconds`: how long that call took. Ignored if it was not wanted.
   void record(double seconds) noexcept;
 
@@ -52,7 +56,11 @@ class CopyPolicyTuner {
   static std::span<const CopyPolicy> policiesOf(CopyPolicyKind kind) noexcept;
   static std::uint32_t keyOf(Collective collective, CopyPolicyKind kind, unsigned magnitude) noexcept;
   Class& classFor(Collective collective, CopyPolicyKind kind, unsigned magnitude);
-  std::size_t pick(Class& c, std::size_t count) noexcept;
+  struct Pick {
+    std::size_t policy;
+    bool isTimed;
+  };
+  static Pick pick(Class& c, std::size_t count) noexcept;
 
   std::unordered_map<std::uint32_t, Class> classes_;
   std::uint32_t lastKey_ = 0;  // of the last call: the next one is probably alike

@@ -51,8 +51,9 @@ Executor::Executor(const NodeSegment& segment, int rank, Waiter& waiter, std::ve
       base_(segment.clock(rank).ticks.load(std::memory_order_relaxed)) {}
 
 void Executor::run(const Program& program, const Schedule& schedule, const CallBuffers& buffers,
-                   const ElementWork& work) {
+                   const ElementWork& work, std::uint32_t following) {
   const Context context{program, schedule, buffers, work};
+  ringBegin_ = std::uint64_t{following} * schedule.chunks;
   if (program.scratchBlocks > 0) {
     const auto bytes = static_cast<std::size_t>(program.scratchBlocks) * schedule.live * schedule.blockStride;
     if (scratch_.size() < bytes) scratch_.resize(bytes);
@@ -94,10 +95,17 @@ void Executor::runRound(const Context& context, const Round& round, std::uint32_
   const Schedule& schedule = context.schedule;
   for (const Dependency& d : round.before)
     waiter_.wait(segment_.clock(d.rank).ticks, base_ + schedule.tickOf(chunk, d.round) + 1, d.rank);
-  if (chunk >= schedule.depth)
+  if (ringBegin_ + chunk >= schedule.depth)
     for (const Dependency& d : round.slotReaders)
-      waiter_.wait(segment_.clock(d.rank).ticks, base_ + schedule.tickOf(chunk - schedule.depth, d.round) + 1, d.rank);
+      waiter_.wait(segment_.clock(d.rank).ticks, whenRead(schedule, chunk, d.round), d.rank);
   for (const Operation& operation : round.operations) runOperation(context, operation, chunk);
+}
+
+std::uint32_t Executor::whenRead(const Schedule& schedule, std::uint32_t chunk, int round) const noexcept {
+  const std::uint64_t before = ringBegin_ + chunk - schedule.depth;
+  const auto callsAgo = static_cast<std::uint32_t>(ringBegin_ / schedule.chunks - before / schedule.chunks);
+  return base_ - callsAgo * schedule.ticks() +
+         schedule.tickOf(static_cast<std::uint32_t>(before % schedule.chunks), round) + 1;
 }
 
 void Executor::runOperation(const Context& context, const Operation& operation, std::uint32_t chunk) {
@@ -132,7 +140,7 @@ void Executor::runOperation(const Context& context, const Operation& operation, 
         return scratch_.data() + (copy + slot) * schedule.blockStride;
       }
       case Place::Kind::slot: {
-        const std::size_t copy = chunk % schedule.depth * static_cast<std::size_t>(program.slots);
+        const std::size_t copy = (ringBegin_ + chunk) % schedule.depth * static_cast<std::size_t>(program.slots);
         return segment_.arena(place.rank) + (copy + slot) * schedule.blockStride;
       }
     }

@@ -41,12 +41,17 @@ class Executor {
   Executor(const NodeSegment& segment, int rank, Waiter& waiter, std::vector<int> processes);
 
   /// Runs to the end. Every rank calls it with the program and schedule of the same plan and call, after all ranks have
-  /// entered the call.
-  void run(const Program& program, const Schedule& schedule, const CallBuffers& buffers, const ElementWork& work);
+  /// entered the call, or where `following` calls of the same program, schedule and count went right before this one
+  /// since they last did so: the slots of all of them are one ring then.
+  void run(const Program& program, const Schedule& schedule, const CallBuffers& buffers, const ElementWork& work,
+           std::uint32_t following = 0);
 
  private:
   struct Context;
   void runRound(const Context& context, const Round& round, std::uint32_t chunk);
+  /// The value of a rank's clock once it has been through `round` of the chunk that had `chunk`'s slots before; of this
+  /// call or of one before it.
+  std::uint32_t whenRead(const Schedule& schedule, std::uint32_t chunk, int round) const noexcept;
   void runOperation(const Context& context, const Operation& operation, std::uint32_t chunk);
   void combine(const Context& context, const Operation& operation, std::size_t elements);
   /// Of the one source to all destinations.
@@ -59,7 +64,8 @@ class Executor {
   int rank_;
   Waiter& waiter_;
   std::vector<int> processes_;
-  std::uint32_t base_;  // clock of all ranks before this call
+  std::uint32_t base_;           // clock of all ranks before this call
+  std::uint64_t ringBegin_ = 0;  // chunks of the calls before it that use the same ring of slots
   std::vector<std::byte> scratch_;
   std::vector<std::byte> bounce_;
   std::vector<const void*> sources_;

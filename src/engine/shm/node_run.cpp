@@ -6,6 +6,7 @@
 #include <cmath>
 #include <utility>
 
+#include "core/error.hpp"
 #include "core/types.hpp"
 #include "engine/call_kernel.hpp"
 #include "engine/call_shape.hpp"
@@ -95,11 +96,23 @@ void NodeRun::judgePost() noexcept {
   if (std::isfinite(slowest) && slowest > 0) PostPolicyTuner::record(timedPost_, static_cast<double>(slowest));
 }
 
-void NodeRun::open(std::uint64_t signature, const UserBuffers& mine, const std::function<UserBuffers(int)>& buffersOf) {
+void NodeRun::open(std::uint64_t signature, const UserBuffers& mine, const std::function<UserBuffers(int)>& buffersOf,
+                   const BufferExchange::Ahead& ahead) {
   exchange_.begin(signature, linePayload);
-  const BufferExchange::Agreed agreed = buffers_.run(mine, buffersOf, lastSeconds_, places_);
+  const BufferExchange::Agreed agreed = buffers_.run(mine, buffersOf, lastSeconds_, places_, ahead);
   facts_ = agreed.facts;
-  plannedPolicies_.record(agreed.slowest);
+  isAhead_ = agreed.isAhead;
+  if (!isAhead_) plannedPolicies_.record(agreed.slowest);
+}
+
+bool NodeRun::isRepeated(const Call& call, const UserBuffers& mine) const noexcept {
+  if (last_.program == nullptr || last_.collective != call.collective || last_.root != call.root ||
+      last_.count != call.count || last_.size != sizeOf(call.type) || last_.policy.throughKernel)
+    return false;
+  if (last_.facts.input != Access::staged || last_.facts.output != Access::staged ||
+      last_.facts.inPlace != mine.inPlace)
+    return false;
+  return plannedPolicies_.settled(call.collective, last_.kind, last_.count * last_.size) == last_.policy;
 }
 
 void NodeRun::usePolicy(Collective collective, CopyPolicyKind kind, std::size_t bytes) {
@@ -121,8 +134,24 @@ CopyPolicyKind NodeRun::kindOf(Access input, Access output) const noexcept {
 LoweringFacts NodeRun::meet(const Call& call, std::uint64_t signature) {
   const auto buffersOf = [&call, this](int peer) { return usedBuffers(call, peer, ranks_); };
   const std::size_t bytes = call.count * sizeOf(call.type);
-  open(signature, buffersOf(rank_), buffersOf);
-  usePolicy(call.collective, kindOf(facts_.input, facts_.output), bytes);
+  const UserBuffers mine = buffersOf(rank_);
+  const bool isFromRoot = shapeOf(call.collective).send.usedBy == UsedBy::root;
+  open(signature, mine, buffersOf,
+       {.rank = isFromRoot ? call.root : -1, .isWanted = isFromRoot && rank_ == call.root && isRepeated(call, mine)});
+  // Who reads memory of others through the kernel the ranks know from the last call.
+  const CopyPolicyKind kind = isAhead_ ? last_.kind : kindOf(facts_.input, facts_.output);
+  usePolicy(call.collective, kind, bytes);
+  if (isAhead_ && !(facts_ == last_.facts && policy_ == last_.policy))
+    fail(taccInternalError, "rank {} goes ahead in a call that is not as the one before", call.root);
+  last_ = {call.collective,
+           call.root,
+           call.count,
+           sizeOf(call.type),
+           kind,
+           facts_,
+           policy_,
+           isAhead_ ? last_.program : nullptr,
+           last_.following};
   return facts_;
 }
 
@@ -131,6 +160,7 @@ LoweringFacts NodeRun::meet(const Call& call, std::uint64_t signature, const Use
   const auto buffersOf = [&](int peer) { return unequalBuffers(call, blocks[static_cast<std::size_t>(peer)], peer); };
   const std::size_t bytes = longest * sizeOf(call.type);
   open(signature, mine, buffersOf);
+  last_ = {};
   facts_.output = Access::staged;  // where a block begins in a peer's output only that rank knows
   usePolicy(call.collective, kindOf(facts_.input, facts_.input), bytes);
   return facts_;
@@ -175,7 +205,11 @@ void NodeRun::execute(CachedProgram& cached, const NodePlan& plan, const Element
   const Schedule& schedule = cached.scheduleFor(work.count, work.elementBytes, [&] { return plan.limits; });
   pages_.need(AreaPart::arena);
   const Stopwatch watch;
-  executor_.run(cached.program, schedule, places_, work);
+  if (isAhead_ && last_.program != &cached)
+    fail(taccInternalError, "a call that is as the one before has another program, by {}", cached.program.algorithm);
+  last_.following = isAhead_ ? last_.following + 1 : 0;
+  last_.program = &cached;
+  executor_.run(cached.program, schedule, places_, work, last_.following);
   buffers_.finish();
   lastSeconds_ = static_cast<float>(watch.seconds());
 }

@@ -1,7 +1,8 @@
 // The run of a call among the ranks of a host.
 //
 // A short call goes the eager route. Another is one plan: the ranks meet in the call and learn how they reach each
-// other's memory, then its plan is chosen, by who makes the calls, and runs.
+// other's memory, then its plan is chosen, by who makes the calls, and runs. The root of a call that repeats the one
+// before does not wait for the meeting.
 #pragma once
 
 #include <cstddef>
@@ -61,12 +62,27 @@ class NodeRun {
            std::size_t longest);
 
  private:
+  /// What the next call may be a repetition of.
+  struct Repeated {
+    Collective collective{};
+    int root = -1;
+    std::size_t count = 0, size = 0;
+    CopyPolicyKind kind{};
+    LoweringFacts facts;
+    CopyPolicy policy;
+    const CachedProgram* program = nullptr;  // null: of none
+    std::uint32_t following = 0;             // calls like it right before, since all ranks met
+  };
   /// Runs a call that goes one way, and learns how its posts are best written.
   void runOneWay(EagerCall& call, std::size_t posted);
   /// Takes the times of the last call of these that was timed, if all ranks have told theirs and none told another's
   /// since.
   void judgePost() noexcept;
-  void open(std::uint64_t signature, const UserBuffers& mine, const std::function<UserBuffers(int)>& buffersOf);
+  void open(std::uint64_t signature, const UserBuffers& mine, const std::function<UserBuffers(int)>& buffersOf,
+            const BufferExchange::Ahead& ahead = {});
+  /// Whether a call in which all data come from its root is as the last planned one, so that the root need not wait for
+  /// the others: they know all that it would tell them.
+  bool isRepeated(const Call& call, const UserBuffers& mine) const noexcept;
   /// Chooses the policy of a call that is open, and with it the last of its facts. `bytes`: of a rank's block, the
   /// longest one.
   void usePolicy(Collective collective, CopyPolicyKind kind, std::size_t bytes);
@@ -93,6 +109,8 @@ class NodeRun {
   CallBuffers places_;                   // of the call that goes on
   LoweringFacts facts_;                  // the same
   CopyPolicy policy_;                    // the same
+  bool isAhead_ = false;                 // the same: the root did not wait for the others
+  Repeated last_;                        // the last planned call
 };
 
 }  // namespace tacc
