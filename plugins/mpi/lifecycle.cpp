@@ -22,10 +22,7 @@ namespace tacc::mpi {
 
 Plugin& theOnly = *new Plugin;
 
-CallingThread& callingThread() noexcept {
-  static constinit thread_local CallingThread thread;
-  return thread;
-}
+constinit thread_local CallingThread theThread;
 
 int failCall(const char* function, const Communicator& communicator, const std::string& why) noexcept {
   std::fprintf(stderr, "tacc: %s, rank %d of %d: %s\n", function, communicator.rank, communicator.ranks, why.c_str());

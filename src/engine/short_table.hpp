@@ -18,6 +18,7 @@ class ShortTable {
  public:
   explicit ShortTable(std::size_t words) noexcept : headerBytes_(1 + sizeof(std::uint16_t) * (words - 1)) {}
 
+  std::size_t headerBytes() const noexcept { return headerBytes_; }
   /// Whether there are such: equal on all ranks.
   bool isPossible() const noexcept { return headerBytes_ < linePayload; }
   /// Whether `table` is one, with `dataBytes` of data.

@@ -44,6 +44,9 @@ class UnequalExchange {
   /// The blocks of all ranks, until the next run.
   const std::vector<UnequalBlocks>& blocks() const noexcept { return all_; }
 
+  /// Whether they are those of the last run, of a call of the same kind.
+  bool isRepeated() const noexcept { return isRepeated_; }
+
   /// Whether every rank's data came with its table. Then take() completes the call, until the next one opens.
   bool hasData() const noexcept { return hasData_; }
   /// Writes the blocks of `receive` that this rank expects, of a reduction their sum over all ranks.
@@ -55,6 +58,11 @@ class UnequalExchange {
   std::size_t wordsOf(Collective collective) const noexcept;
   void fill(std::vector<std::uint64_t>& table, const UnequalBlocks& mine, bool hasData) const;
   void read(const std::uint64_t* table, BlockNumbers numbers, UnequalBlocks& blocks) const;
+  /// Of a call that is open: whether all ranks' lines begin as in the last call, which was of the same kind. Then the
+  /// data are where they were in them.
+  bool isAsBefore(std::uint64_t signature) const noexcept;
+  /// Keeps how the lines begin, for the next call.
+  void keepLines(std::uint64_t signature, std::size_t headerBytes);
 
   int rank_;
   int ranks_;
@@ -66,6 +74,11 @@ class UnequalExchange {
   std::vector<const void*> sources_;
   bool hasData_ = false;
   std::size_t tableBytes_ = 0, elementBytes_ = 1;
+  // Of the last call, if it was short on all ranks: what it was, and how the lines of all ranks began.
+  std::uint64_t keptSignature_ = 0;
+  std::size_t keptBytes_ = 0;  // of each beginning; 0: it was not short
+  std::vector<std::byte> kept_;
+  bool isRepeated_ = false;
 };
 
 }  // namespace tacc

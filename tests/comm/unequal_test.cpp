@@ -247,6 +247,36 @@ TEST(UnequalTables, shortOnesMeetLongOnes) {
   });
 }
 
+/// What is not looked at again where calls repeat each other: lengths, and where blocks are sent from and taken to,
+/// change each on some ranks only.
+TEST(UnequalTables, callsThatRepeatEachOtherAndThenDoNot) {
+  runRanks(RankKind::processes, 3, [](taccComm_t comm, int rank) {
+    for (int call = 0; call < 120; ++call) {
+      const auto isOdd = [call](int bit) { return (call / 3 >> bit) % 2 == 1; };
+      const auto lengthOf = [&](int from, int to) { return from == 1 && to == 2 && isOdd(0) ? 2U : 1U; };
+      const std::size_t gap = rank == 2 && isOdd(1) ? 1 : 0, takenGap = rank == 0 && isOdd(2) ? 1 : 0;
+      const auto valueAt = [call](int from, int to, std::size_t i) {
+        return static_cast<std::int8_t>(call + from * 40 + to * 9 + static_cast<int>(i));
+      };
+      Counts sent, taken, sentPlaces, takenPlaces;
+      std::vector<std::int8_t> send(12), receive(12);
+      for (int other = 0; other < 3; ++other) {
+        sent.push_back(lengthOf(rank, other));
+        taken.push_back(lengthOf(other, rank));
+        sentPlaces.push_back(at(other) * (2 + gap));
+        takenPlaces.push_back(at(other) * (2 + takenGap));
+        for (std::size_t i = 0; i < sent.back(); ++i) send[sentPlaces.back() + i] = valueAt(rank, other, i);
+      }
+      expectSuccess(taccAllToAllV(send.data(), sent.data(), sentPlaces.data(), receive.data(), taken.data(),
+                                  takenPlaces.data(), taccInt8, comm, nullptr),
+                    comm);
+      for (int from = 0; from < 3; ++from)
+        for (std::size_t i = 0; i < taken[at(from)]; ++i)
+          ASSERT_EQ(receive[takenPlaces[at(from)] + i], valueAt(from, rank, i)) << call << ", from " << from;
+    }
+  });
+}
+
 INSTANTIATE_TEST_SUITE_P(Ranks, Unequal,
                          testing::Combine(testing::Values(RankKind::processes, RankKind::threads),
                                           testing::Values(1, 2, 3, 4, 7)),
@@ -294,6 +324,19 @@ TEST(UnequalMismatch, namesBothRanksAndCounts) {
         const Counts mine = counts(rank == 1 ? 9 : 8, 2, 2);
         return taccReduceScatterV(from.data(), to.data(), mine.data(), nullptr, taccInt32, taccSum, comm, nullptr);
       });
+}
+
+TEST(UnequalMismatch, isFoundBehindCallsThatRepeatEachOther) {
+  std::vector<int> from(100), to(100);
+  expectMismatch(2, "allgatherv differ: rank 1 gives 2 elements to rank 0, which expects 1",
+                 [&](taccComm_t comm, int rank) {
+                   taccResult_t result = taccSuccess;
+                   for (int call = 0; call < 5 && result == taccSuccess; ++call) {
+                     const Counts mine{1, rank == 1 && call == 4 ? 2U : 1U};
+                     result = taccAllGatherV(from.data(), to.data(), mine.data(), nullptr, taccInt32, comm, nullptr);
+                   }
+                   return result;
+                 });
 }
 
 TEST(UnequalMismatch, anotherCollectiveIsNamed) {

@@ -20,9 +20,11 @@ bool UnequalNodeRun::begin(const Call& call, std::uint64_t signature, bool mayTa
   pages_.need(AreaPart::eager);
   exchange_.run(signature, call.collective, call.root, *call.blocks, send, elementBytes_);
   const std::vector<UnequalBlocks>& blocks = exchange_.blocks();
-  compareBlocks(call.collective, call.root, blocks, [this](int rank) { return waiter_.nameOf(rank); });
-  longest_ = 0;
-  for (const UnequalBlocks& of : blocks) longest_ = std::max({longest_, of.send.longest(), of.receive.longest()});
+  if (!exchange_.isRepeated()) {
+    compareBlocks(call.collective, call.root, blocks, [this](int rank) { return waiter_.nameOf(rank); });
+    longest_ = 0;
+    for (const UnequalBlocks& of : blocks) longest_ = std::max({longest_, of.send.longest(), of.receive.longest()});
+  }
   if (longest_ == 0) return true;
   if (run_.ranks() == 1) {
     std::byte* const to = static_cast<std::byte*>(call.receive) + call.blocks->receive.offsets[0] * elementBytes_;
