@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <functional>
+#include <utility>
 
 namespace tacc::test {
 namespace {
@@ -60,6 +61,22 @@ TEST(CopyPolicyTuner, forgivesFreshTrialsThatWereDisturbed) {
     return ++trials <= 4 ? 90e-3 : 6e-3;
   };
   EXPECT_GE(runCalls(choice, 250, seconds, {.throughKernel = true}), 40);
+}
+
+/// Results that were streamed are not in the cache when the next policy stores into them: its first call pays for that.
+TEST(CopyPolicyTuner, holdsNoPolicyToWhatAnotherOneLeft) {
+  constexpr CopyPolicy cached{.nonTemporalSlots = true}, streamed{.nonTemporalSlots = true, .nonTemporalResults = true};
+  CopyPolicyTuner choice;
+  CopyPolicy before = streamed;
+  bool isFresh = true;  // trials that were disturbed
+  const auto seconds = [&](const CopyPolicy& m) {
+    const bool isFirst = std::exchange(before, m) != m;
+    if (m == cached) return isFresh || isFirst ? 26e-6 : 18e-6;
+    return m == streamed ? 22e-6 : 60e-6;
+  };
+  runCalls(choice, 12, seconds, {});
+  isFresh = false;
+  EXPECT_GE(runCalls(choice, 1000, seconds, cached), 400);
 }
 
 TEST(CopyPolicyTuner, learnsFromTheNextSize) {

@@ -22,7 +22,7 @@ constexpr std::array cmaPolicies{kernel, kernelResults};
 constexpr std::uint8_t freshTrials = 2;  // the first call of a policy may pay for page faults
 constexpr float worthTrying = 1.5F;      // a policy that was this much slower at the next size is not tried at this one
 constexpr float drift = 1.05F;           // an estimate forgets: 5 % a call
-constexpr std::uint32_t retrialPeriod = 32;  // every 32nd call a policy that is nearly as good is tried again
+constexpr std::uint32_t retrialPeriod = 32;  // every 32nd call a policy that is nearly as good is tried again, twice
 constexpr std::uint32_t timePeriod = 8;      // every nth call of the settled policy is timed
 constexpr float nearlyAsGood = 1.5F;
 constexpr std::uint32_t anyRetrial = 8;  // and each nth of these retrials takes any, as do the first: a fresh trial
@@ -91,9 +91,11 @@ CopyPolicyTuner::Pick CopyPolicyTuner::pick(Class& c, std::size_t count) noexcep
     const bool any = retrials <= count || retrials % anyRetrial == 0;
     for (std::size_t i = 0; i < count; ++i) {
       c.nextRetrial = static_cast<std::uint8_t>((c.nextRetrial + 1) % count);
-      if (any || c.estimate[c.nextRetrial] <= nearlyAsGood * c.estimate[c.current]) return {c.nextRetrial, true};
+      if (any || c.estimate[c.nextRetrial] <= nearlyAsGood * c.estimate[c.current]) return {c.nextRetrial, false};
     }
   }
+  // The second of two counts: the first one meets what the other policy left in the caches.
+  if (c.calls > retrialPeriod && c.calls % retrialPeriod == 1) return {c.nextRetrial, true};
   return {c.current, c.calls % timePeriod == 0};
 }
 
