@@ -6,6 +6,7 @@
 #include <cstddef>
 
 #include "compute/conv/algorithms/direct_driver.hpp"
+#include "compute/conv/task_balance.hpp"
 
 namespace tacc::conv {
 
@@ -33,17 +34,12 @@ class TaskPartition {
     if (workers > 1) imagesAtOnce_ = std::min(imagesAtOnce_, std::max<std::size_t>(1, batch_ / (2 * workers)));
     imageParts_ = (batch_ + imagesAtOnce_ - 1) / imagesAtOnce_;
     tileParts_ = std::max(leastTileParts, (driver.tiles() + driver.tilesAtOnce() - 1) / driver.tilesAtOnce());
-    const std::size_t tasks = imageParts_ * channelGroups_ * tileParts_;
-    if (workers > 1 && tasks < 4 * workers) {
-      outputParts_ = std::min(driver.groups().size(), (4 * workers + tasks - 1) / tasks);
-    }
-    // Fewer tasks than that cost more to hand out than a core alone gains.
-    constexpr double leastCycles = 60'000;
-    const bool isWorthIt = driver.cycles() * batch * channelGroups > leastCycles;
-    if (workers > 1 && isWorthIt && this->tasks() < 2 * workers) {
-      const std::size_t wanted = tileParts_ * ((2 * workers + this->tasks() - 1) / this->tasks());
-      tileParts_ = std::max(tileParts_, std::min(driver.tiles(), wanted));
-    }
+    // Rather by outputs than by tiles: weights are read once then.
+    const TaskCut cut = balancedCut(
+        {imageParts_ * channelGroups_, std::max(driver.tiles(), tileParts_), driver.groups().size(), tileParts_},
+        workers);
+    tileParts_ = cut.rowParts;
+    outputParts_ = cut.columnParts;
   }
 
   std::size_t tasks() const { return imageParts_ * channelGroups_ * tileParts_ * outputParts_; }

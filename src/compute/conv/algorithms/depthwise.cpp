@@ -8,6 +8,7 @@
 #include "compute/conv/algorithms.hpp"
 #include "compute/conv/algorithms/caching.hpp"
 #include "compute/conv/algorithms/depthwise_copy.hpp"
+#include "compute/conv/task_balance.hpp"
 #include "compute/conv/task_partition.hpp"
 
 namespace tacc::conv {
@@ -70,10 +71,8 @@ class Depthwise final : public LinesPlan {
       chooseReading();
     }
     const std::size_t tasks = static_cast<std::size_t>(s.batch) * blockGroups();
-    const auto workers = static_cast<std::size_t>(d.maxWorkers);
-    if (workers > 1 && tasks < 4 * workers) {
-      lineParts_ = std::min(static_cast<std::size_t>(outputHeight_), (4 * workers + tasks - 1) / tasks);
-    }
+    lineParts_ =
+        balancedCut({tasks, static_cast<std::size_t>(outputHeight_)}, static_cast<std::size_t>(d.maxWorkers)).rowParts;
   }
 
   std::size_t workspaceBytes() const override {

@@ -7,6 +7,7 @@
 #include "compute/conv/algorithms.hpp"
 #include "compute/conv/algorithms/depthwise.hpp"
 #include "compute/conv/algorithms/weight_tiles.hpp"
+#include "compute/conv/task_balance.hpp"
 #include "compute/conv/task_partition.hpp"
 #include "compute/layers/kernels.hpp"
 
@@ -54,8 +55,7 @@ class DepthwiseGradients final : public ConvPlan {
     }
     // As few groups of blocks as leave every worker something: those of an image follow each other in memory.
     const auto blocks = static_cast<std::size_t>(s.inBlocks());
-    const auto wanted = static_cast<std::size_t>(d.maxWorkers > 1 ? 4 * d.maxWorkers : 1);
-    blockGroups_ = std::min(blocks, (wanted + parts_ - 1) / parts_);
+    blockGroups_ = balancedCut({parts_, blocks}, static_cast<std::size_t>(d.maxWorkers)).rowParts;
   }
 
   std::size_t workspaceBytes() const override {

@@ -12,6 +12,7 @@
 #include "compute/conv/algorithms/weight_tiles.hpp"
 #include "compute/conv/cost.hpp"
 #include "compute/conv/layout.hpp"
+#include "compute/conv/task_balance.hpp"
 #include "compute/conv/task_partition.hpp"
 #include "compute/conv/weights.hpp"
 #include "compute/layers/kernels.hpp"
@@ -213,11 +214,11 @@ class DirectBackwardWeights final : public ConvPlan {
   }
 
   void chooseTasks() {
-    const auto wanted = static_cast<std::size_t>(description_.maxWorkers > 1 ? 4 * description_.maxWorkers : 1);
     const auto groups = static_cast<std::size_t>(shape().groups);
-    outTasks_ = std::clamp<std::size_t>((wanted + groups - 1) / groups, 1, outParts_.size());
-    const std::size_t sofar = groups * outTasks_;
-    inTasks_ = std::clamp<std::size_t>((wanted + sofar - 1) / sofar, 1, static_cast<std::size_t>(inBlocks()));
+    const TaskCut cut = balancedCut({groups, static_cast<std::size_t>(inBlocks()), outParts_.size()},
+                                    static_cast<std::size_t>(description_.maxWorkers));
+    outTasks_ = cut.columnParts;
+    inTasks_ = cut.rowParts;
   }
   /// Those of a task: tiles that share a block stay together.
   TaskPart outPartsOf(std::size_t task) const {

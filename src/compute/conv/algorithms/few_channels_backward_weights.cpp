@@ -21,6 +21,20 @@ bool canJoinLines(const Shape& s, const FewChannelsImage& image, const WeightTil
                      [&](const WeightTiles::Part& blocks) { return kernels.gradientLines[blocks.size()] != nullptr; });
 }
 
+/// Tiles of fewer blocks, until there are as many as workers: a lone tile would keep one of them busy alone.
+void dealOut(WeightTiles& tiles, std::size_t workers) {
+  std::vector<WeightTiles::Part>& parts = tiles.blockParts;
+  while (parts.size() < workers) {
+    const auto largest = std::max_element(parts.begin(), parts.end(),
+                                          [](const auto& one, const auto& other) { return one.size() < other.size(); });
+    if (largest->size() == 1) return;
+    const int middle = (largest->from + largest->to + 1) / 2;
+    const WeightTiles::Part behind{middle, largest->to};
+    largest->to = middle;
+    parts.insert(largest + 1, behind);
+  }
+}
+
 class FewChannelsBackwardWeights final : public ConvPlan {
  public:
   FewChannelsBackwardWeights(const Description& d, const KernelSet& kernels, const FewChannelsImage& image,
@@ -32,7 +46,11 @@ class FewChannelsBackwardWeights final : public ConvPlan {
         image_(image),
         tiles_(tiles),
         joinsLines_(joinsLines),
-        tasks_(d.maxWorkers > 1 ? tiles.blockParts.size() : 1) {}
+        linesInTurn_(linesInTurn()) {
+    if (d.maxWorkers <= 1) return;
+    dealOut(tiles_, static_cast<std::size_t>(d.maxWorkers));
+    tasks_ = tiles_.blockParts.size();
+  }
 
   std::size_t workspaceBytes() const override {
     const std::size_t scratch = image_.scratchFloats() * static_cast<std::size_t>(description_.maxWorkers);
@@ -101,7 +119,7 @@ class FewChannelsBackwardWeights final : public ConvPlan {
           const WeightTiles::Part blocks = tiles_.blockParts[part];
           const float* const gradient = buffers.outputGradient + image * out.image + blocks.from * out.block;
           // What all lines of the kernel read of the gradient is in the L1 cache still.
-          const int turn = linesInTurn(blocks.size());
+          const int turn = linesInTurn_;
           for (int first = from; first < to; first += turn) {
             call.accumulate = accumulates || first > from;
             sumLines(call, blocks,
@@ -114,10 +132,11 @@ class FewChannelsBackwardWeights final : public ConvPlan {
     }
   }
 
-  /// Lines of the gradient of `blocks` blocks that are gone through for all values.
-  int linesInTurn(int blocks) const {
+  /// Lines of the gradient of the largest tile's blocks that are gone through for all values.
+  int linesInTurn() const {
     constexpr int bytesInTurn = 24 * 1024;
-    const std::ptrdiff_t lineBytes = std::ptrdiff_t{shape().outWidth} * blocks * blockLength * sizeof(float);
+    const std::ptrdiff_t lineBytes =
+        std::ptrdiff_t{shape().outWidth} * tiles_.blockParts.front().size() * blockLength * sizeof(float);
     return steps() * image_.blocks() == 1 ? shape().outHeight
                                           : static_cast<int>(std::max<std::ptrdiff_t>(1, bytesInTurn / lineBytes));
   }
@@ -160,7 +179,8 @@ class FewChannelsBackwardWeights final : public ConvPlan {
   FewChannelsImage image_;
   WeightTiles tiles_;
   bool joinsLines_;
-  std::size_t tasks_;
+  int linesInTurn_;  // in which order sums are added, so for any number of workers
+  std::size_t tasks_ = 1;
 };
 
 }  // namespace

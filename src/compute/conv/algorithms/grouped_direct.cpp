@@ -6,6 +6,7 @@
 #include "compute/conv/algorithms/caching.hpp"
 #include "compute/conv/algorithms/direct_shapes.hpp"
 #include "compute/conv/algorithms/grouped.hpp"
+#include "compute/conv/task_balance.hpp"
 #include "compute/conv/task_partition.hpp"
 
 namespace tacc::conv {
@@ -78,9 +79,11 @@ class Grouped final : public ConvPlan {
                                   : GroupChannels{d.shape.groups, d.shape.inPerGroup(), d.shape.outPerGroup()},
                        kernels)),
         weights_(d, cut_, !isForward_) {
+    std::size_t tiles = 1;
     for (const GroupSteps& steps : cut_.steps) {
       parts_.push_back(partsOf(d, steps, kernels));
       const DirectDriver& first = parts_.back().front().driver;
+      tiles = std::max(tiles, first.tiles());
       tileParts_ = std::max(tileParts_, (first.tiles() + first.tilesAtOnce() - 1) / first.tilesAtOnce());
     }
     for (const GroupSpan& span : cut_.spans) {
@@ -91,11 +94,10 @@ class Grouped final : public ConvPlan {
         cycles_ += part.driver.cycles();
       }
     }
-    if (d.maxWorkers > 1) {
-      const std::size_t wanted = 4 * static_cast<std::size_t>(d.maxWorkers);
-      const std::size_t tasks = static_cast<std::size_t>(shape().batch) * cut_.spans.size();
-      tileParts_ = std::max(tileParts_, (wanted + tasks - 1) / tasks);
-    }
+    const std::size_t tasks = static_cast<std::size_t>(shape().batch) * cut_.spans.size();
+    tileParts_ =
+        balancedCut({tasks, std::max(tiles, tileParts_), 1, tileParts_}, static_cast<std::size_t>(d.maxWorkers))
+            .rowParts;
   }
 
   std::size_t workspaceBytes() const override { return biasWorkspaceBytes(description_); }

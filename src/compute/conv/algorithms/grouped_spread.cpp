@@ -6,6 +6,7 @@
 #include "compute/conv/algorithms.hpp"
 #include "compute/conv/algorithms/grouped.hpp"
 #include "compute/conv/cost.hpp"
+#include "compute/conv/task_balance.hpp"
 #include "compute/conv/task_partition.hpp"
 
 namespace tacc::conv {
@@ -27,8 +28,8 @@ class GroupedSpread final : public ConvPlan {
       packedFloats_ += floatsOfLine(stepsOf(span)) * static_cast<std::size_t>(shape().kernelHeight);
     }
     const std::size_t tasks = static_cast<std::size_t>(shape().batch) * cut_.spans.size();
-    const std::size_t wanted = d.maxWorkers > 1 ? 4 * static_cast<std::size_t>(d.maxWorkers) : 1;
-    lineParts_ = std::clamp<std::size_t>((wanted + tasks - 1) / tasks, 1, static_cast<std::size_t>(shape().height));
+    lineParts_ =
+        balancedCut({tasks, static_cast<std::size_t>(shape().height)}, static_cast<std::size_t>(d.maxWorkers)).rowParts;
   }
 
   std::size_t packedFloats() const override { return packedFloats_; }

@@ -10,6 +10,7 @@
 #include "compute/conv/algorithms.hpp"
 #include "compute/conv/algorithms/caching.hpp"
 #include "compute/conv/algorithms/plain_strips.hpp"
+#include "compute/conv/task_balance.hpp"
 #include "compute/layers/kernels.hpp"
 
 namespace tacc::conv {
@@ -21,8 +22,7 @@ class OuterProducts final : public ConvPlan {
       : ConvPlan(std::string(kernels.vectors)),
         description_(d),
         product_(kernels, d.shape.batch, d.shape.outChannels, d.shape.inChannels) {
-    const auto workers = static_cast<std::size_t>(d.maxWorkers);
-    if (workers > 1) parts_ = std::min(product_.tiles(), 4 * workers);
+    parts_ = balancedCut({1, product_.tiles()}, static_cast<std::size_t>(d.maxWorkers)).rowParts;
   }
 
   /// The output's gradients, in the order of the product, and what each worker wants.

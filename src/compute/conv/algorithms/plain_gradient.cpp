@@ -12,6 +12,7 @@
 #include "compute/conv/algorithms.hpp"
 #include "compute/conv/cost.hpp"
 #include "compute/conv/kernels/plain_kernels.hpp"
+#include "compute/conv/task_balance.hpp"
 #include "compute/conv/task_partition.hpp"
 #include "compute/conv/weights.hpp"
 
@@ -34,8 +35,7 @@ class PlainGradient final : public ConvPlan {
     inTiles_ = tilesOf(shape().inChannels, kernels_.ins);
     const std::ptrdiff_t channels = std::ptrdiff_t{shape().inChannels} + shape().outChannels;
     atOnce_ = std::max<std::ptrdiff_t>(16, floatsOfPart / channels / plainBlock) * plainBlock;
-    const auto workers = static_cast<std::size_t>(d.maxWorkers);
-    if (workers > 1) parts_ = std::min(outTiles_.size(), 4 * workers);
+    parts_ = balancedCut({1, outTiles_.size()}, static_cast<std::size_t>(d.maxWorkers)).rowParts;
     cycles_ = cyclesOfImage(kernels);
   }
 

@@ -7,6 +7,7 @@
 #include "compute/conv/algorithms.hpp"
 #include "compute/conv/algorithms/caching.hpp"
 #include "compute/conv/algorithms/plain_strips.hpp"
+#include "compute/conv/task_balance.hpp"
 #include "compute/conv/weights.hpp"
 
 namespace tacc::conv {
@@ -26,8 +27,7 @@ class PlainProduct final : public ConvPlan {
         pixels_(std::ptrdiff_t{d.shape.height} * d.shape.width),
         product_(kernels, values_, results_, pixels_) {
     const auto images = static_cast<std::size_t>(d.shape.batch);
-    const auto workers = static_cast<std::size_t>(d.maxWorkers);
-    if (workers > 1 && images < 4 * workers) parts_ = std::min(product_.strips(), (4 * workers + images - 1) / images);
+    parts_ = balancedCut({images, product_.strips()}, static_cast<std::size_t>(d.maxWorkers)).rowParts;
   }
 
   std::size_t workspaceBytes() const override {

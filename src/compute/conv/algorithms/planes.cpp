@@ -7,6 +7,7 @@
 
 #include "compute/conv/algorithms.hpp"
 #include "compute/conv/algorithms/plane_lines.hpp"
+#include "compute/conv/task_balance.hpp"
 #include "compute/conv/task_partition.hpp"
 #include "compute/conv/weights.hpp"
 
@@ -128,10 +129,7 @@ class PlaneProducts final : public PlanesPlan {
         height_(isData_ ? d.shape.height : d.shape.outHeight),
         width_(isData_ ? d.shape.width : d.shape.outWidth) {
     const auto tasks = static_cast<std::size_t>(d.shape.batch) * static_cast<std::size_t>(d.shape.groups);
-    const auto workers = static_cast<std::size_t>(d.maxWorkers);
-    if (workers > 1 && tasks < 4 * workers) {
-      parts_ = std::min(static_cast<std::size_t>(height_), (4 * workers + tasks - 1) / tasks);
-    }
+    parts_ = balancedCut({tasks, static_cast<std::size_t>(height_)}, static_cast<std::size_t>(d.maxWorkers)).rowParts;
   }
 
   std::size_t workspaceBytes() const override {
