@@ -8,6 +8,8 @@
  * registers and slots of one size, as on x86-64 and 64-bit Arm, that is what a compiler does with the arguments
  * themselves. */
 #define _GNU_SOURCE
+#include "dispatch.h"
+
 #include <dlfcn.h>
 #include <errno.h>
 #include <link.h>
@@ -18,12 +20,9 @@
 
 #include "functions.h"
 
-#define EXPORTED __attribute__((visibility("default")))
-
 typedef char intsAreInSlotsOfPointers[sizeof(long) == sizeof(void*) ? 1 : -1];
 
 typedef long (*Function)(long, long, long, long, long, long, long, long, long);
-typedef long (*LongFunction)(long, long, long, long, long, long, long, long, long, long, long);
 
 #define NUMBER(name) number##name,
 enum { TACC_MPI_FUNCTIONS(NUMBER) TACC_MPI_LONG_FUNCTIONS(NUMBER) functionCount };
@@ -45,6 +44,7 @@ TACC_MPI_LONG_FUNCTIONS(DECLARE_FIRST_LONG)
 static const Function firsts[functionCount] = FIRSTS;
 static Function functions[functionCount] = FIRSTS; /* each written once, by resolve() */
 static pthread_once_t once = PTHREAD_ONCE_INIT;
+static void* openedPart; /* written by resolve() */
 
 /* dlsym() gives a pointer to an object, which ISO C does not let be converted. */
 static Function functionIn(void* library, const char* prefix, const char* name) {
@@ -132,13 +132,18 @@ static void resolve(void) {
         program_invocation_short_name);
     exit(1);
   }
-  library = openFitting(mpi);
+  library = openedPart = openFitting(mpi);
   for (i = 0; i < functionCount; ++i) {
     Function found = library == NULL ? NULL : functionIn(library, "taccMpi_", names[i]);
     if (found == NULL) found = functionIn(mpi, "PMPI_", names[i]);
     if (found == NULL) found = functionIn(mpi, "PMPIX_", names[i]);
     if (found != NULL) __atomic_store_n(&functions[i], found, __ATOMIC_RELEASE);
   }
+}
+
+void* partForMpi(void) {
+  pthread_once(&once, resolve);
+  return openedPart;
 }
 
 /* Not all MPIs have all of them. A program that asks for one by its name, to know, is told that there is one. */
@@ -182,10 +187,27 @@ TACC_MPI_LONG_FUNCTIONS(DEFINE_BY_NAME)
 #define DEFINE_AS_EXTENSION(name) DEFINE_LONG(MPIX_, name)
 TACC_MPI_PERSISTENT_COLLECTIVES(DEFINE_AS_EXTENSION)
 
+static int isToReport(void) {
+  const char* const mode = getenv("TACC_MPI");
+  return mode != NULL && strcmp(mode, "report") == 0;
+}
+
 /* Who asked for a report and gets none is told why. */
 __attribute__((constructor)) static void sayUseless(void) {
-  const char* const mode = getenv("TACC_MPI");
-  if (mode == NULL || strcmp(mode, "report") != 0 || dlsym(RTLD_DEFAULT, "PMPI_Allreduce") != NULL) return;
+  if (!isToReport() || dlsym(RTLD_DEFAULT, "PMPI_Allreduce") != NULL) return;
   fprintf(stderr, "tacc: TACC_MPI=report, and %s is not linked with MPI: nothing is taken over unless it loads one\n",
           program_invocation_short_name);
+}
+
+__attribute__((destructor)) static void sayUnused(void) {
+  int (*hasBegun)(void);
+  void* const found = openedPart == NULL ? NULL : dlsym(openedPart, "taccMpi_hasBegun");
+  if (!isToReport() || dlsym(RTLD_DEFAULT, "PMPI_Allreduce") == NULL) return;
+  memcpy(&hasBegun, &found, sizeof hasBegun);
+  if (found != NULL && hasBegun()) return;
+  fprintf(
+      stderr,
+      "tacc: TACC_MPI=report, and %s has begun MPI by no name that libtacc_mpi has: nothing was taken over (mpi_f08 "
+      "of MPICH has other names)\n",
+      program_invocation_short_name);
 }

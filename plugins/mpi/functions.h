@@ -129,6 +129,34 @@
   TACC_MPI_COLLECTIVES(FUNCTION)     \
   TACC_MPI_COMPLETIONS(FUNCTION)
 
+/* Those of Fortran that Open MPI's part takes over: FUNCTION(name, the same in Fortran). Open MPI's own call MPI by its
+ * PMPI_ names, so what is taken over in C is not for them. */
+#define TACC_MPI_FORTRAN_FUNCTIONS(FUNCTION) \
+  FUNCTION(Init, init)                       \
+  FUNCTION(Init_thread, init_thread)         \
+  FUNCTION(Finalize, finalize)               \
+  FUNCTION(Comm_free, comm_free)             \
+  FUNCTION(Comm_disconnect, comm_disconnect) \
+  TACC_MPI_FORTRAN_COLLECTIVES(FUNCTION)
+
+#define TACC_MPI_FORTRAN_COLLECTIVES(FUNCTION)         \
+  FUNCTION(Allreduce, allreduce)                       \
+  FUNCTION(Bcast, bcast)                               \
+  FUNCTION(Reduce, reduce)                             \
+  FUNCTION(Allgather, allgather)                       \
+  FUNCTION(Reduce_scatter_block, reduce_scatter_block) \
+  FUNCTION(Alltoall, alltoall)                         \
+  FUNCTION(Gather, gather)                             \
+  FUNCTION(Scatter, scatter)                           \
+  FUNCTION(Allgatherv, allgatherv)                     \
+  FUNCTION(Gatherv, gatherv)                           \
+  FUNCTION(Scatterv, scatterv)                         \
+  FUNCTION(Alltoallv, alltoallv)                       \
+  FUNCTION(Reduce_scatter, reduce_scatter)             \
+  FUNCTION(Scan, scan)                                 \
+  FUNCTION(Exscan, exscan)                             \
+  FUNCTION(Barrier, barrier)
+
 /* Those with up to eleven arguments. */
 #define TACC_MPI_LONG_FUNCTIONS(FUNCTION) TACC_MPI_COLLECTIVES_WITH_REQUEST(FUNCTION)
 

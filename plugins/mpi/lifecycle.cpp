@@ -122,6 +122,7 @@ std::string listOf(const std::vector<int>& ranks) {
 /// Once MPI is there. Every rank takes part, also one where this is switched off: ranks would not meet otherwise.
 void start() {
   Plugin& self = plugin();
+  self.hasBegun = true;
   int rank = 0;
   PMPI_Comm_rank(MPI_COMM_WORLD, &rank);
   const std::string_view mode = valueOf("TACC_MPI");
@@ -218,6 +219,9 @@ TACC_MPI_ENTRY taccMpi_Init_thread(int* argc, char*** argv, int required, int* p
   if (code == MPI_SUCCESS) tacc::mpi::start();
   return code;
 }
+
+/// Whether the program has begun MPI by a name that is taken over.
+TACC_MPI_ENTRY taccMpi_hasBegun() { return tacc::mpi::plugin().hasBegun ? 1 : 0; }
 
 TACC_MPI_ENTRY taccMpi_Finalize() {
   tacc::mpi::end();

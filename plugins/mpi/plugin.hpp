@@ -31,6 +31,7 @@ struct Plugin {
   std::size_t leastWithRequest = 0;    // bytes that make them worth it
   std::uint32_t contestAfter = 0;      // calls of a kind, before it is measured who is the faster one; 0: it is not
   std::atomic<double> nextContest{0};  // by this rank's clock, of calls that were compared before
+  bool hasBegun = false;               // MPI_Init has been called here
   bool isActive = false;               // between MPI_Init and MPI_Finalize, where all ranks agreed on it
   bool reports = false;                // this rank tells at the end what it did
 };

@@ -1,6 +1,6 @@
 #!/bin/sh
 # run.sh WHAT MPI PROGRAM LIBRARY [MORE]: runs a program on 1 to 4 ranks, as it is and with libtacc_mpi preloaded; or, for `counted`,
-# `learned`, `polled`, `contest`, `off`, `mixed`, `hosts`, `network`, `loaded`, `spawned` and `stranger`, what their parts below say. Skipped where the MPI is missing. By hand:
+# `learned`, `polled`, `contest`, `off`, `mixed`, `hosts`, `network`, `loaded`, `spawned`, `fortran`, `unserved` and `stranger`, what their parts below say. Skipped where the MPI is missing. By hand:
 # TACC_TEST_SEEDS="1 2 3" for other draws.
 what=$1 mpi=$2 program=$3 library=$4
 case $mpi in
@@ -199,6 +199,38 @@ case $what in
     preloaded 2 on "$program" counted
     rm -r "$alone"
     says 'tacc: libtacc_mpi cannot open its part for .*, so all calls go to that: '
+    ;;
+  unserved)  # a program that calls MPI by names that are not taken over
+    for ranks in 1 3; do
+      preloaded $ranks report "$program"
+      says '^all right$'
+      says 'tacc: TACC_MPI=report, and .* has begun MPI by no name that libtacc_mpi has'
+      preloaded $ranks on "$program"
+      says '^all right$'
+      saysNot 'tacc'
+    done
+    ;;
+  fortran)  # which has names of its own for everything; also without a part for this MPI
+    alone=$(mktemp -d) && cp "$library" "$alone/libtacc_mpi.so" || fail "no place for a copy"
+    for ranks in 1 2 3 4; do
+      run $ranks "$program"
+      says '^all right$'
+      preloaded $ranks report "$program"
+      says '^all right$'
+      saysNot '^tacc: '
+      [ $ranks -gt 1 ] || continue
+      says 'MPI_Allreduce +(19|20) .*other operation: 1$'
+      says 'MPI_Bcast +3 +[0-9]+ +1  arguments for MPI to judge: 1$'
+      says 'MPI_Reduce +6 +[0-9]+ +0  -$'
+      for name in Allgather Allgatherv Alltoall Alltoallv Gather Gatherv Scatter Scatterv Reduce_scatter Reduce_scatter_block \
+        Scan Exscan Barrier; do
+        says "  MPI_$name +[36] +[0-9]+ +0  -\$"
+      done
+      library=$alone/libtacc_mpi.so preloaded $ranks on "$program"
+      says '^all right$'
+      says 'tacc: libtacc_mpi cannot open its part for .*, so all calls go to that: '
+    done
+    rm -r "$alone"
     ;;
   *)
     for ranks in 1 2 3 4; do

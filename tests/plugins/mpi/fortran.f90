@@ -1,0 +1,189 @@
+! A program in Fortran that knows nothing of tacc: every collective, on several types, in place and not, against what
+! its own sums say. With mpi_f08 when it is compiled with -DMODERN.
+#ifdef MODERN
+#define HANDLE(kind) type(kind)
+#else
+#define HANDLE(kind) integer
+#endif
+program fortran
+#ifdef MODERN
+  use mpi_f08
+#else
+  use mpi
+#endif
+  implicit none
+  integer, parameter :: most = 1000
+  integer :: rank, ranks, error, provided, turn, n, wrong
+  HANDLE(MPI_Comm) :: comm, half
+
+  call MPI_Init_thread(MPI_THREAD_FUNNELED, provided, error)
+  wrong = 0
+  call MPI_Comm_rank(MPI_COMM_WORLD, rank, error)
+  call MPI_Comm_size(MPI_COMM_WORLD, ranks, error)
+  do turn = 1, 3
+    n = merge(1, merge(7, most, turn == 2), turn == 1)
+    call MPI_Comm_dup(MPI_COMM_WORLD, comm, error)
+    call reductions(n)
+    call movements(n)
+    call unequal(n)
+    call MPI_Barrier(comm, error)
+    call MPI_Comm_free(comm, error)
+    call expect(comm == MPI_COMM_NULL, 'MPI_Comm_free')
+  end do
+  call MPI_Comm_split(MPI_COMM_WORLD, mod(rank, 2), rank, half, error)
+  call halves()
+  call MPI_Comm_free(half, error)
+  call judged()
+  call MPI_Allreduce(MPI_IN_PLACE, wrong, 1, MPI_INTEGER, MPI_SUM, MPI_COMM_WORLD, error)
+  if (rank == 0 .and. wrong == 0) print '(a)', 'all right'
+  call MPI_Finalize(error)
+
+contains
+
+  subroutine expect(isRight, what)
+    logical, intent(in) :: isRight
+    character(*), intent(in) :: what
+    if (isRight) return
+    wrong = wrong + 1
+    print '(a,i0,a,i0,2a)', 'rank ', rank, ' of ', ranks, ': wrong: ', what
+  end subroutine
+
+  integer function total()  ! of 1 to the number of ranks
+    total = ranks * (ranks + 1) / 2
+  end function
+
+  subroutine reductions(n)
+    integer, intent(in) :: n
+    integer :: numbers(n), sums(n), parts(n * ranks), counts(ranks), i
+    integer(8) :: longs(n), longSums(n)
+    real(8) :: reals(n), realSums(n)
+    real(4) :: shorts(n)
+    complex(8) :: pairs(n), pairSums(n)
+    logical :: truths(n), allTrue(n)
+    numbers = [(rank + 1 + i, i = 1, n)]
+    call MPI_Allreduce(numbers, sums, n, MPI_INTEGER, MPI_SUM, comm, error)
+    call expect(error == MPI_SUCCESS .and. all(sums == [(total() + ranks * i, i = 1, n)]), 'MPI_Allreduce')
+    sums = numbers
+    call MPI_Allreduce(MPI_IN_PLACE, sums, n, MPI_INTEGER4, MPI_MAX, comm, error)
+    call expect(all(sums == [(ranks + i, i = 1, n)]), 'MPI_Allreduce in place')
+    reals = rank + 0.5d0
+    call MPI_Allreduce(reals, realSums, n, MPI_REAL8, MPI_SUM, comm, error)
+    call expect(all(realSums == total() - 0.5d0 * ranks), 'MPI_Allreduce of MPI_REAL8')
+    call MPI_Reduce(reals, realSums, n, MPI_DOUBLE_PRECISION, MPI_MIN, ranks - 1, comm, error)
+    if (rank == ranks - 1) call expect(all(realSums == 0.5d0), 'MPI_Reduce')
+    if (rank == 0) call MPI_Reduce(MPI_IN_PLACE, reals, n, MPI_DOUBLE_PRECISION, MPI_SUM, 0, comm, error)
+    if (rank /= 0) call MPI_Reduce(reals, realSums, n, MPI_DOUBLE_PRECISION, MPI_SUM, 0, comm, error)
+    if (rank == 0) call expect(all(reals == total() - 0.5d0 * ranks), 'MPI_Reduce in place')
+    shorts = 2
+    call MPI_Allreduce(MPI_IN_PLACE, shorts, n, MPI_REAL, MPI_PROD, comm, error)
+    call expect(all(shorts == 2.0 ** ranks), 'MPI_Allreduce of MPI_REAL')
+    pairs = cmplx(rank, 1, 8)
+    call MPI_Allreduce(pairs, pairSums, n, MPI_DOUBLE_COMPLEX, MPI_SUM, comm, error)
+    call expect(all(pairSums == cmplx(total() - ranks, ranks, 8)), 'MPI_Allreduce of MPI_DOUBLE_COMPLEX')
+    truths = rank /= 0
+    call MPI_Allreduce(truths, allTrue, n, MPI_LOGICAL, MPI_LAND, comm, error)
+    call expect(.not. any(allTrue), 'MPI_Allreduce of MPI_LOGICAL')
+    longs = 2_8 ** 40 + rank
+    call MPI_Scan(longs, longSums, n, MPI_INTEGER8, MPI_SUM, comm, error)
+    call expect(all(longSums == (rank + 1) * 2_8 ** 40 + rank * (rank + 1) / 2), 'MPI_Scan')
+    call MPI_Exscan(longs, longSums, n, MPI_INTEGER8, MPI_SUM, comm, error)
+    if (rank > 0) call expect(all(longSums == rank * 2_8 ** 40 + rank * (rank - 1) / 2), 'MPI_Exscan')
+    parts = [(i * (rank + 1), i = 1, n * ranks)]
+    call MPI_Reduce_scatter_block(parts, sums, n, MPI_INTEGER, MPI_SUM, comm, error)
+    call expect(all(sums == [((rank * n + i) * total(), i = 1, n)]), 'MPI_Reduce_scatter_block')
+    counts = n
+    call MPI_Reduce_scatter(parts, sums, counts, MPI_INTEGER, MPI_SUM, comm, error)
+    call expect(all(sums == [((rank * n + i) * total(), i = 1, n)]), 'MPI_Reduce_scatter')
+  end subroutine
+
+  subroutine movements(n)
+    integer, intent(in) :: n
+    integer :: own(n), every(n * ranks), others(n * ranks), i, r
+    own = rank
+    if (rank == ranks - 1) own = 77
+    call MPI_Bcast(own, n, MPI_INTEGER, ranks - 1, comm, error)
+    call expect(all(own == 77), 'MPI_Bcast')
+    own = rank
+    call MPI_Allgather(own, n, MPI_INTEGER, every, n, MPI_INTEGER, comm, error)
+    call expect(all(every == [((r, i = 1, n), r = 0, ranks - 1)]), 'MPI_Allgather')
+    every = -1
+    every(rank * n + 1:(rank + 1) * n) = rank
+    call MPI_Allgather(MPI_IN_PLACE, n, MPI_INTEGER, every, n, MPI_INTEGER, comm, error)
+    call expect(all(every == [((r, i = 1, n), r = 0, ranks - 1)]), 'MPI_Allgather in place')
+    every = [((100 * rank + r, i = 1, n), r = 0, ranks - 1)]
+    call MPI_Alltoall(every, n, MPI_INTEGER, others, n, MPI_INTEGER, comm, error)
+    call expect(all(others == [((100 * r + rank, i = 1, n), r = 0, ranks - 1)]), 'MPI_Alltoall')
+    call MPI_Gather(own, n, MPI_INTEGER, others, n, MPI_INTEGER, 0, comm, error)
+    if (rank == 0) call expect(all(others == [((r, i = 1, n), r = 0, ranks - 1)]), 'MPI_Gather')
+    call MPI_Scatter(others, n, MPI_INTEGER, own, n, MPI_INTEGER, 0, comm, error)
+    call expect(all(own == rank), 'MPI_Scatter')
+  end subroutine
+
+  ! Rank r has n + r numbers.
+  subroutine unequal(n)
+    integer, intent(in) :: n
+    integer :: counts(ranks), places(ranks), ownCounts(ranks), ownPlaces(ranks), r, i
+    integer, allocatable :: own(:), every(:), others(:)
+    counts = [(n + r, r = 0, ranks - 1)]
+    places(1) = 0
+    do r = 2, ranks
+      places(r) = places(r - 1) + counts(r - 1)
+    end do
+    allocate (own(n + rank), every(sum(counts)))
+    own = rank
+    every = -1
+    call MPI_Allgatherv(own, n + rank, MPI_INTEGER, every, counts, places, MPI_INTEGER, comm, error)
+    call expect(all(every == [((r, i = 1, n + r), r = 0, ranks - 1)]), 'MPI_Allgatherv')
+    every = -1
+    call MPI_Gatherv(own, n + rank, MPI_INTEGER, every, counts, places, MPI_INTEGER, 0, comm, error)
+    if (rank == 0) call expect(all(every == [((r, i = 1, n + r), r = 0, ranks - 1)]), 'MPI_Gatherv')
+    own = -1
+    call MPI_Scatterv(every, counts, places, MPI_INTEGER, own, n + rank, MPI_INTEGER, 0, comm, error)
+    call expect(all(own == rank), 'MPI_Scatterv')
+    ownCounts = n + rank
+    ownPlaces = [(r * (n + rank), r = 0, ranks - 1)]
+    allocate (others(ranks * (n + rank)))
+    others = rank
+    call MPI_Alltoallv(others, ownCounts, ownPlaces, MPI_INTEGER, every, counts, places, MPI_INTEGER, comm, error)
+    call expect(all(every == [((r, i = 1, n + r), r = 0, ranks - 1)]), 'MPI_Alltoallv')
+  end subroutine
+
+  subroutine halves()
+    integer :: one
+    one = 1
+    call MPI_Allreduce(MPI_IN_PLACE, one, 1, MPI_INTEGER, MPI_SUM, half, error)
+    call expect(one == (ranks + 1 - mod(rank, 2)) / 2, 'MPI_Allreduce of a half')
+  end subroutine
+
+  ! What MPI has to judge goes to it, in the words of Fortran.
+  subroutine judged()
+    integer :: own, result
+    HANDLE(MPI_Op) :: op
+    own = rank
+    call MPI_Op_create(larger, .true., op, error)
+    call MPI_Allreduce(own, result, 1, MPI_INTEGER, op, MPI_COMM_WORLD, error)
+    call expect(result == ranks - 1, 'MPI_Allreduce with an operation of the program')
+    call MPI_Op_free(op, error)
+    call MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN, error)
+    call MPI_Bcast(own, 1, MPI_INTEGER, ranks, MPI_COMM_WORLD, error)
+    call expect(error /= MPI_SUCCESS, 'MPI_Bcast from a rank that is not there')
+  end subroutine
+
+#ifdef MODERN
+  subroutine larger(from, into, count, kind)
+    use, intrinsic :: iso_c_binding
+    type(c_ptr), value :: from, into
+    integer :: count
+    type(MPI_Datatype) :: kind
+    integer, pointer :: one(:), other(:)
+    call c_f_pointer(from, one, [count])
+    call c_f_pointer(into, other, [count])
+    if (kind == MPI_INTEGER) other = max(one, other)
+  end subroutine
+#else
+  subroutine larger(from, into, count, kind)
+    integer :: count, kind, from(count), into(count)
+    if (kind == MPI_INTEGER) into = max(from, into)
+  end subroutine
+#endif
+end program
