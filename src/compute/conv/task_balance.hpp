@@ -18,15 +18,13 @@ struct TaskCut {
   std::size_t rowParts, columnParts = 1;
 };
 
-/// What the busiest of `workers` computes, of what each does with equal shares, 1 at least. A worker that has nothing
-/// left takes tasks of others, so none is behind by more than the largest task.
+/// What the busiest of `workers` computes with equally many tasks for each, at most: as a multiple of an equal share of
+/// the work.
 inline double spanOf(const DivisibleWork& work, const TaskCut& cut, std::size_t workers) {
   const auto ceil = [](std::size_t count, std::size_t parts) { return (count + parts - 1) / parts; };
   const double share = double(work.pieces * work.rows * work.columns) / double(workers);
   const double largest = double(ceil(work.rows, cut.rowParts) * ceil(work.columns, cut.columnParts));
-  const std::size_t tasks = work.pieces * cut.rowParts * cut.columnParts;
-  const double rounds = double(ceil(tasks, workers)) * largest;
-  return std::max(1.0, std::min(rounds, share + largest) / share);
+  return double(ceil(work.pieces * cut.rowParts * cut.columnParts, workers)) * largest / share;
 }
 
 /// The cut with which the busiest of `workers` ends first; of equal ones that with fewer parts of rows. Few tasks are
