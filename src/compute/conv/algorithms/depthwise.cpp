@@ -18,8 +18,9 @@ namespace {
 constexpr std::ptrdiff_t floatsAhead = 2048;
 /// Where pixels are apart, fetching costs more than it saves while a third cache may have what is read.
 constexpr std::size_t bytesOfThirdCache = 24'000'000;
-/// Input and output of planes whose lines are gone through in turn.
-constexpr std::size_t bytesInTurn = 100'000;
+/// Input and output of planes whose lines are gone through in turn; from memory fewer, as hardware looks ahead in few
+/// places at a time.
+constexpr std::size_t bytesInTurn = 100'000, bytesInTurnFromMemory = 20'000;
 /// Of lines that several parts of a kernel go through one after the other: the L1 cache has them still.
 constexpr std::ptrdiff_t bytesOfLines = 16 * 1024;
 
@@ -197,7 +198,8 @@ class Depthwise final : public LinesPlan {
     // Small planes share what every line begins with, while there are tasks enough.
     const auto workers = static_cast<std::size_t>(description_.maxWorkers);
     const std::size_t most = workers > 1 ? planes / (4 * workers) : planes;
-    blocksAtOnce_ = std::max<std::size_t>(1, std::min(bytesInTurn / planeBytes, most));
+    const std::size_t bytes = comesFromMemory() ? bytesInTurnFromMemory : bytesInTurn;
+    blocksAtOnce_ = std::max<std::size_t>(1, std::min(bytes / planeBytes, most));
   }
 
   /// Where lines are left out between those that are read: from some to those that later results read, as far as

@@ -20,8 +20,9 @@ constexpr std::int64_t pixelsOfPart = 1568;
 /// Of the parts of all blocks: what they write stays small, and there are enough for many workers.
 constexpr std::int64_t mostParts = 128;
 
-/// Of both tensors, while the next ones are on their way from memory.
-constexpr std::ptrdiff_t floatsInTurn = 2048;
+/// Of both tensors, while the next ones are on their way from memory; and how far ahead kernels fetch them that do so
+/// strip by strip.
+constexpr std::ptrdiff_t floatsInTurn = 2048, floatsOfStripsAhead = 2048;
 
 /// Of both tensors, of all channels, where pixels are apart: what one block of channels brings into the L2 cache beside
 /// what it reads is there for the others.
@@ -44,6 +45,10 @@ class DepthwiseGradients final : public ConvPlan {
     parts_ = static_cast<std::size_t>(std::clamp<std::int64_t>(pixels / pixelsOfPart, 1, std::min(ofBlock, lines)));
     const std::ptrdiff_t floats = s.batch * s.inBlocks() * (s.inPlane() + s.outPlane());
     isFetched_ = !isApart(d) && layers::isTooLargeForCaches(static_cast<std::size_t>(floats) * sizeof(float));
+    if (isFetched_ && fetchesStrips()) {
+      ahead_ = s.kernelHeight < s.strideHeight ? floatsOfLinesAhead() : floatsOfStripsAhead;
+      isFetched_ = false;
+    }
     if (isFetched_) {
       const std::ptrdiff_t lineFloats = (std::ptrdiff_t{s.strideHeight} * s.width + s.outWidth) * blockLength;
       linesInTurn_ = static_cast<int>(std::clamp<std::ptrdiff_t>(floatsInTurn / lineFloats, 1, s.outHeight));
@@ -185,6 +190,7 @@ class DepthwiseGradients final : public ConvPlan {
                                                          : kernels_.depthwiseGradient[taps.width][s.strideWidth];
       gradientKernel({input, s.height, s.width, gradient, s.outWidth, in_.pixel, out_.pixel, from, to, s.kernelHeight,
                       s.strideHeight, s.dilationHeight, s.padHeight, s.padWidth - taps.first,
+                      taps.first == 0 ? ahead_ : 0, floatsOfStripsAhead,
                       sums + std::ptrdiff_t{taps.first} * blockLength, std::ptrdiff_t{s.kernelWidth} * blockLength});
     }
     if (!taps_.empty()) return;
@@ -192,6 +198,22 @@ class DepthwiseGradients final : public ConvPlan {
       tapKernels_.sumProducts(gradient + out, input + in, std::ptrdiff_t{s.strideWidth} * blockLength, pixels,
                               sums + std::ptrdiff_t{tap} * blockLength);
     });
+  }
+
+  /// Whether kernels fetch strip by strip what comes from memory: where a line is one strip, and where strides leave
+  /// out lines. Else the order of memory, some lines at a time, is better.
+  bool fetchesStrips() const {
+    constexpr int pixelsOfStrip = 14;
+    const Shape& s = shape();
+    const bool isStrip = s.strideHeight == 1 && s.strideWidth == 1 && s.outWidth <= pixelsOfStrip;
+    const bool leavesOutLines = s.kernelHeight < s.strideHeight;
+    return kernels_.fmaLanes == blockLength && !taps_.empty() && (isStrip || leavesOutLines);
+  }
+
+  /// Where lines are left out between those that are read: from some to those that later results read.
+  std::ptrdiff_t floatsOfLinesAhead() const {
+    const std::ptrdiff_t lines = std::ptrdiff_t{shape().strideHeight} * shape().width * blockLength;
+    return (floatsOfStripsAhead + lines - 1) / lines * lines;
   }
 
   /// Fetches some floats that come from memory.
@@ -259,6 +281,7 @@ class DepthwiseGradients final : public ConvPlan {
   const layers::LayerKernels& tapKernels_;
   BlockSteps in_, out_;
   std::vector<DepthwiseTaps> taps_;  // none: a tap at a time
+  std::ptrdiff_t ahead_ = 0;         // floats of the input that kernels fetch before they read them; 0: none
   bool isFetched_ = false;           // what the gradient of the weights reads, some lines ahead
   int linesInTurn_ = 1 << 30;
   std::size_t parts_ = 1;

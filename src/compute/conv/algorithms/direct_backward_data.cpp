@@ -19,6 +19,12 @@ struct Phase {
   std::size_t packed;  // where its weights begin
 };
 
+/// The phase of the most pixels that any tap finds.
+const Phase& leadOf(const std::vector<Phase>& phases) {
+  const auto lead = std::find_if(phases.begin(), phases.end(), [](const Phase& phase) { return !phase.taps.empty(); });
+  return lead == phases.end() ? phases.front() : *lead;
+}
+
 /// Parts of an image such that what a group of outputs writes of one is in the L2 cache until all phases have written
 /// their pixels; 1 where the weights, which every part reads, would not be in it.
 std::size_t partsForPhases(const std::vector<Phase>& phases, const Shape& s) {
@@ -27,30 +33,32 @@ std::size_t partsForPhases(const std::vector<Phase>& phases, const Shape& s) {
   for (const Phase& phase : phases) weights += phase.driver.packedFloats() * sizeof(float);
   if (phases.size() == 1 || !staysInL2(weights)) return 1;
   const std::ptrdiff_t ofGroup =
-      s.inPlane() * phases.front().driver.groups().front().blocks * static_cast<std::ptrdiff_t>(sizeof(float));
+      s.inPlane() * leadOf(phases).driver.groups().front().blocks * static_cast<std::ptrdiff_t>(sizeof(float));
   const int lines = ceilDivide(s.height, s.strideHeight);
   return static_cast<std::size_t>(std::clamp<std::ptrdiff_t>(ofGroup / bytesOfPart, 1, lines));
 }
 
-/// Whether all phases compute the same groups of outputs together.
+/// Whether all phases compute the same groups of outputs together; those without taps have a group for each block.
 bool haveSameGroups(const std::vector<Phase>& phases) {
-  const auto groupsOf = [](const Phase& phase) { return phase.driver.groups().size(); };
-  return std::all_of(phases.begin(), phases.end(),
-                     [&](const Phase& phase) { return groupsOf(phase) == groupsOf(phases.front()); });
+  const std::size_t groups = leadOf(phases).driver.groups().size();
+  return std::all_of(phases.begin(), phases.end(), [&](const Phase& phase) {
+    return phase.taps.empty() ? phase.driver.groups().front().blocks == 1 : phase.driver.groups().size() == groups;
+  });
 }
 
 class DirectBackwardData final : public ConvPlan {
  public:
   DirectBackwardData(const Description& description, const KernelSet& kernels, std::vector<Phase> phases)
-      : ConvPlan(std::string(kernels.vectors) + " " + phases.front().driver.tileName() + pairsText(description.pairs)),
+      : ConvPlan(std::string(kernels.vectors) + " " + leadOf(phases).driver.tileName() + pairsText(description.pairs)),
         description_(description),
         phases_(std::move(phases)),
+        lead_(static_cast<std::size_t>(&leadOf(phases_) - phases_.data())),
         // The first phase has the most pixels.
-        partition_(phases_.front().driver, shape().lines(), shape().groups,
+        partition_(phases_[lead_].driver, shape().lines(), shape().groups,
                    ceilDivide(shape().height, shape().strideHeight) * ceilDivide(shape().width, shape().strideWidth),
                    description.maxWorkers, partsForPhases(phases_, shape())),
         haveSameGroups_(phases_.size() > 1 && haveSameGroups(phases_)),
-        fetchesInput_(comesFromMemory(phases_.front().driver, shape())),
+        fetchesInput_(comesFromMemory(phases_[lead_].driver, shape())),
         isNonTemporal_(isNonTemporalResult(description) && !description.pairs.areWritten) {
     for (Phase& phase : phases_) {
       phase.packed = packedFloats_;
@@ -92,7 +100,7 @@ class DirectBackwardData final : public ConvPlan {
   void run(const Buffers& buffers, const TaskExecutor& executor) const override {
     // All phases of a part of the image together: what they write lies between each other's pixels.
     executor.forEach(partition_.tasks(), [&](std::size_t index, int) {
-      const TaskPart outputs = partition_.task(phases_.front().driver, index).outputs;
+      const TaskPart outputs = partition_.task(phases_[lead_].driver, index).outputs;
       if (!haveSameGroups_) {
         for (const Phase& phase : phases_)
           runPhase(buffers, phase, partition_.task(phase.driver, index), fetchesInput_);
@@ -101,7 +109,10 @@ class DirectBackwardData final : public ConvPlan {
       for (std::size_t group = outputs.from; group < outputs.to; ++group) {
         for (const Phase& phase : phases_) {
           TaskPartition::Task task = partition_.task(phase.driver, index);
-          task.outputs = {group, group + 1};
+          const OutGroup& of = phases_[lead_].driver.groups()[group];
+          const auto block = static_cast<std::size_t>(of.firstBlock);
+          task.outputs = phase.taps.empty() ? TaskPart{block, block + static_cast<std::size_t>(of.blocks)}
+                                            : TaskPart{group, group + 1};
           runPhase(buffers, phase, task, fetchesInput_ && group == outputs.from);
         }
       }
@@ -155,6 +166,7 @@ class DirectBackwardData final : public ConvPlan {
 
   Description description_;
   std::vector<Phase> phases_;
+  std::size_t lead_;
   TaskPartition partition_;
   bool haveSameGroups_;
   bool fetchesInput_, isNonTemporal_;

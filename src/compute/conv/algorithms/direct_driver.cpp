@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <cstring>
 #include <map>
 #include <optional>
 #include <utility>
@@ -24,6 +25,9 @@ constexpr std::size_t inputBytesAtOnce = 384 * 1024;
 
 // What a run of values costs beside its products. Permuted, several of them are one.
 constexpr double cyclesOfRun = 4, cyclesOfPermutedRun = 1;
+
+/// What a permuted tile costs beside: its tables of lanes.
+constexpr double cyclesOfPermutedTile = 20;
 
 /// Tiles of a call behind which it is asked what to fetch next.
 constexpr int tilesOfFetch = 2;
@@ -147,7 +151,7 @@ double DirectDriver::cyclesOfLine(double blocks, int tiles, double inside) const
   };
   // As makeTiles() does.
   const auto cyclesOfTile = [&](const auto& self, int x, int pixels) -> double {
-    double cycles = tileCycles(kernels_, blocks, pixels);
+    double cycles = tileCycles(kernels_, blocks, pixels) + (shape_.isPermuted ? cyclesOfPermutedTile : 0);
     for (const auto& [dx, taps] : columns) {
       const TapFit fit = fitTap(dx, shape_.strideWidth, x, pixels, shape_.inWidth, mostOut());
       if (fit.used == 0) continue;
@@ -354,16 +358,36 @@ void DirectDriver::chooseChunks() {
   tilesAtOnce_ = shape_.goesByLine ? tilesOfLine() : std::max<std::size_t>(1, (tiles_.size() + parts - 1) / parts);
 }
 
+namespace {
+
+/// Zeros for the 16 channels of a pixel.
+void clearPixel(float* to) { std::memset(to, 0, blockLength * sizeof(float)); }
+void clearPixelNonTemporal(float* to) {
+#if defined(__x86_64__)
+  for (int lane = 0; lane < blockLength; lane += 4) _mm_stream_ps(to + lane, _mm_setzero_ps());
+#else
+  clearPixel(to);
+#endif
+}
+
+}  // namespace
+
 void DirectDriver::clear(const DirectRun& what) const {
+  if (what.writesPairs) return clearPixels(what, [](float* to) { std::fill_n(to, blockLength / 2, 0.0F); });
+  if (!what.isNonTemporal) return clearPixels(what, clearPixel);
+  clearPixels(what, clearPixelNonTemporal);
+  endNonTemporal();
+}
+
+template <class Clear>
+void DirectDriver::clearPixels(const DirectRun& what, const Clear& clear) const {
   for (std::size_t g = what.firstGroup; g < what.endGroup; ++g) {
     for (int block = 0; block < groups_[g].blocks; ++block) {
       const std::ptrdiff_t plane = (groups_[g].firstBlock + block) * shape_.outPlane;
       for (int image = 0; image < what.images; ++image) {
         for (std::size_t t = what.firstTile; t < what.endTile; ++t) {
           float* to = what.output + image * what.outImage + plane + tiles_[t].output;
-          for (int p = 0; p < tiles_[t].pixels; ++p, to += shape_.outPixel) {
-            std::fill_n(to, what.writesPairs ? blockLength / 2 : blockLength, 0.0F);
-          }
+          for (int p = 0; p < tiles_[t].pixels; ++p, to += shape_.outPixel) clear(to);
         }
       }
     }

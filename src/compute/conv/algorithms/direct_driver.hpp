@@ -149,6 +149,8 @@ class DirectDriver {
 
   /// Zeros for the output, which nothing is read for.
   void clear(const DirectRun& what) const;
+  template <class Clear>
+  void clearPixels(const DirectRun& what, const Clear& clear) const;
   /// Floats from a tile to one that is right behind it.
   std::ptrdiff_t inputOf(int pixels) const { return pixels * shape_.strideWidth * shape_.inPixel; }
   std::ptrdiff_t outputOf(int pixels) const { return pixels * shape_.outPixel; }

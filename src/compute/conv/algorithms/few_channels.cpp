@@ -7,16 +7,17 @@
 
 namespace tacc::conv {
 
-bool isFewChannels(const Description& d) {
+bool isFewChannels(const Description& d, bool isDilated) {
+  const bool canBeApart = isDilated && d.inputLayout == taccLayoutNchw && d.shape.strideWidth == 1;
   return (d.inputLayout == taccLayoutNchw || d.inputLayout == taccLayoutNhwc) && d.shape.inChannels <= fewChannels &&
-         d.shape.groups == 1 && d.shape.dilationWidth == 1;
+         d.shape.groups == 1 && (d.shape.dilationWidth == 1 || canBeApart);
 }
 
 FewChannelsImage::FewChannelsImage(const Description& d)
     : shape_(d.shape),
       isNhwc_(d.inputLayout == taccLayoutNhwc),
-      isCopied_(shape_.padHeight != 0 || shape_.padWidth != 0) {
-  const int width = shape_.width + 2 * shape_.padWidth;
+      isCopied_(shape_.padHeight != 0 || shape_.padWidth != 0 || shape_.dilationWidth != 1) {
+  const int width = roundUp(shape_.width + 2 * shape_.padWidth, phases());
   line_ = std::ptrdiff_t{width} * pixel();
   linesAtOnce_ = shape_.outHeight;
   if (!isCopied_) {
@@ -34,7 +35,7 @@ FewChannelsImage::FewChannelsImage(const Description& d)
 
 double FewChannelsImage::copyCycles() const {
   if (!isCopied_) return 0;
-  const double perLine = 20, floatsOfCycle = 8;
+  const double perLine = 20, floatsOfCycle = phases() == 1 ? 8 : 0.5;
   const int lines = linesAtOnce_ * shape_.strideHeight + (shape_.kernelHeight - 1) * shape_.dilationHeight;
   const double parts = double(shape_.outHeight) / linesAtOnce_;
   return parts * lines * blocks() * (perLine + static_cast<double>(line_) / floatsOfCycle);
@@ -63,12 +64,27 @@ double FewChannelsImage::insidePart() const {
          (double(shape_.outHeight) * shape_.kernelHeight);
 }
 
+void FewChannelsImage::copyLine(const float* from, float* to) const {
+  const std::ptrdiff_t margin = shape_.padWidth * pixel(), floats = shape_.width * pixel();
+  std::fill_n(to, margin, 0.0F);
+  std::memcpy(to + margin, from, static_cast<std::size_t>(floats) * sizeof(float));
+  std::fill_n(to + margin + floats, margin, 0.0F);
+}
+
+void FewChannelsImage::copyPhases(const float* from, float* to) const {
+  for (int phase = 0; phase < phases(); ++phase) {
+    std::ptrdiff_t column = phase - shape_.padWidth;
+    for (std::ptrdiff_t i = 0; i < phaseLine(); ++i, column += phases()) {
+      *to++ = column >= 0 && column < shape_.width ? from[column] : 0.0F;
+    }
+  }
+}
+
 const float* FewChannelsImage::lines(const float* image, int from, int to, float* scratch) const {
   const std::ptrdiff_t sourceLine = shape_.width * pixel();
   const int first = from * shape_.strideHeight - shape_.padHeight;
   if (!isCopied_) return image + first * sourceLine;
   const int count = (to - from - 1) * shape_.strideHeight + (shape_.kernelHeight - 1) * shape_.dilationHeight + 1;
-  const std::ptrdiff_t margin = shape_.padWidth * pixel();
   for (int block = 0; block < blocks(); ++block) {
     const float* const source = image + block * sourceLine * shape_.height;
     for (int i = 0; i < count; ++i) {
@@ -78,9 +94,11 @@ const float* FewChannelsImage::lines(const float* image, int from, int to, float
         std::fill_n(target, line_, 0.0F);
         continue;
       }
-      std::fill_n(target, margin, 0.0F);
-      std::memcpy(target + margin, source + y * sourceLine, static_cast<std::size_t>(sourceLine) * sizeof(float));
-      std::fill_n(target + margin + sourceLine, margin, 0.0F);
+      if (phases() > 1) {
+        copyPhases(source + y * sourceLine, target);
+      } else {
+        copyLine(source + y * sourceLine, target);
+      }
     }
   }
   return scratch;

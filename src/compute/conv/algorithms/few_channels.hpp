@@ -1,6 +1,7 @@
 // The first layer of a network: its image has one or three channels, in the layout of the framework. The kernels then
 // take what lies next to each other in memory as the values of a pixel: in NCHW a line of the kernel in one channel, in
-// NHWC a line of the kernel in all channels. For that, lines are copied between zeros where there is padding.
+// NHWC a line of the kernel in all channels. For that, lines are copied between zeros where there is padding. Where the
+// taps of a line are apart, each copy is as many shorter lines as they are pixels apart, of every so many pixels.
 #pragma once
 
 #include <cstddef>
@@ -12,7 +13,8 @@ namespace tacc::conv {
 /// More are better off in blocks.
 inline constexpr int fewChannels = 8;
 
-bool isFewChannels(const Description& d);
+/// `isDilated`: with taps that are apart too.
+bool isFewChannels(const Description& d, bool isDilated = false);
 
 /// Some lines of an image as the kernels read them.
 class FewChannelsImage {
@@ -23,6 +25,9 @@ class FewChannelsImage {
   int values() const { return isNhwc_ ? shape_.kernelWidth * shape_.inChannels : shape_.kernelWidth; }
   std::ptrdiff_t pixel() const { return isNhwc_ ? shape_.inChannels : 1; }
   std::ptrdiff_t line() const { return line_; }
+  /// Lines that one is copied as, of every so many pixels, and floats of each.
+  int phases() const { return shape_.dilationWidth; }
+  std::ptrdiff_t phaseLine() const { return line_ / phases(); }
   std::ptrdiff_t plane() const { return plane_; }  // from block to block
   /// Output lines that are copied at once; all when nothing has to be copied.
   int linesAtOnce() const { return linesAtOnce_; }
@@ -43,6 +48,9 @@ class FewChannelsImage {
   const float* lines(const float* image, int from, int to, float* scratch) const;
 
  private:
+  void copyLine(const float* from, float* to) const;
+  void copyPhases(const float* from, float* to) const;
+
   Shape shape_;
   bool isNhwc_;
   bool isCopied_;

@@ -61,11 +61,12 @@ class FewChannelsBackwardWeights final : public ConvPlan {
     const double sweeps = double(steps()) * image_.blocks();
     const double parts = ceilDivide(shape().outHeight, image_.linesAtOnce());
     const double tiles = static_cast<double>(tiles_.rowParts.size() * tiles_.blockParts.size());
-    const double beside = sweeps * tiles * (lines * lineCycles + shape().batch * parts * callCycles);
+    const double beside = sweeps * tiles * image_.phases() * (lines * lineCycles + shape().batch * parts * callCycles);
     // Every part of every image but the first adds to all sums.
-    constexpr double bytesOfL1 = 24 * 1024, bytesOfCycle = 20;
+    constexpr double bytesOfL1 = 24 * 1024;
     const double sumBytes = static_cast<double>(blockedFloats() * sizeof(float));
-    const double added = sumBytes > bytesOfL1 ? (shape().batch * parts - 1) * 2 * sumBytes / bytesOfCycle : 0;
+    const double bytesOfCycle = sumBytes > bytesOfL1 ? 20 : 64;
+    const double added = (shape().batch * parts - 1) * 2 * sumBytes / bytesOfCycle;
     const double inside = joinsLines_ ? 1 : image_.insidePart();
     return (lines * inside * shape().outWidth * sweeps * tiles_.cyclesOfPixel + beside + added +
             shape().batch * image_.copyCycles()) /
@@ -103,11 +104,10 @@ class FewChannelsBackwardWeights final : public ConvPlan {
     call.inputLine = image_.line() * s.strideHeight;
     call.inputRows = image_.line() * s.dilationHeight;
     const BlockSteps out = blockSteps(description_.outputLayout, s.outChannels, s.outHeight, s.outWidth);
-    call.gradientPixel = out.pixel;
+    call.gradientPixel = out.pixel * image_.phases();
     call.gradientLine = s.outWidth * out.pixel;
     call.gradientBlock = out.block;
     call.images = 1;
-    call.pixels = s.outWidth;
     call.outputRow = image_.blocks() == 1 && image_.values() > s.kernelWidth ? blockLength : rowFloats;
     call.outputBlock = rowFloats * s.kernelHeight * s.kernelWidth;
     bool accumulates = isBlocked() && description_.accumulate;
@@ -153,12 +153,20 @@ class FewChannelsBackwardWeights final : public ConvPlan {
         call.gradient = gradient + static_cast<std::ptrdiff_t>(inside.from) * call.gradientLine;
         const float* const tapLines = lines + block * image_.plane() + r * s.dilationHeight * image_.line() +
                                       static_cast<std::ptrdiff_t>(inside.from - some.from) * call.inputLine;
-        for (const WeightTiles::Part& rows : tiles_.rowParts) {
-          call.input = tapLines + rows.from;
-          call.output = result + blocks.from * call.outputBlock + r * s.kernelWidth * rowFloats + block * blockLength +
-                        rows.from * call.outputRow;
-          (joinsLines_ ? kernels_.gradientLines[blocks.size()] : kernels_.gradient[blocks.size()][rows.size()])(call);
+        const float* const tapGradient = call.gradient;
+        const bool accumulates = call.accumulate;
+        for (int phase = 0; phase < image_.phases() && phase < s.outWidth; ++phase) {
+          call.pixels = ceilDivide(s.outWidth - phase, image_.phases());
+          call.gradient = tapGradient + phase * (call.gradientPixel / image_.phases());
+          call.accumulate = accumulates || phase > 0;
+          for (const WeightTiles::Part& rows : tiles_.rowParts) {
+            call.input = tapLines + phase * image_.phaseLine() + rows.from;
+            call.output = result + blocks.from * call.outputBlock + r * s.kernelWidth * rowFloats +
+                          block * blockLength + rows.from * call.outputRow;
+            (joinsLines_ ? kernels_.gradientLines[blocks.size()] : kernels_.gradient[blocks.size()][rows.size()])(call);
+          }
         }
+        call.accumulate = accumulates;
       }
     }
   }
@@ -186,12 +194,17 @@ class FewChannelsBackwardWeights final : public ConvPlan {
 }  // namespace
 
 bool servesFewChannelsBackwardWeights(const Description& d) {
-  return d.pass == taccConvBackwardWeights && isFewChannels(d) && hasWholeBlocks(d.outputLayout, d.shape.outChannels);
+  return d.pass == taccConvBackwardWeights && isFewChannels(d, true) &&
+         hasWholeBlocks(d.outputLayout, d.shape.outChannels);
 }
 
 std::unique_ptr<ConvPlan> makeFewChannelsBackwardWeights(const Description& d, const KernelSet& kernels) {
   const FewChannelsImage image(d);
-  const auto tilesOf = [&](int rows) { return chooseWeightTiles(kernels, d.shape.outBlocks(), rows, 400, rows); };
+  const int lines = std::min(d.shape.outHeight, image.linesAtOnce());
+  const auto tilesOf = [&](int rows) {
+    return chooseWeightTiles(kernels, d.shape.outBlocks(), rows, double(lines) * d.shape.outWidth, rows,
+                             callCycles + lines * lineCycles);
+  };
   const WeightTiles nine = tilesOf(9);
   const bool joinsLines = canJoinLines(d.shape, image, nine, kernels);
   return std::make_unique<FewChannelsBackwardWeights>(d, kernels, image, joinsLines ? nine : tilesOf(image.values()),

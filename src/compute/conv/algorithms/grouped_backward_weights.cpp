@@ -54,8 +54,11 @@ class GroupedBackwardWeights final : public ConvPlan {
         insidePairs(s.outHeight, s.kernelHeight, s.strideHeight, s.dilationHeight, s.padHeight, s.height);
     const double columns = insidePairs(s.outWidth, s.kernelWidth, s.strideWidth, s.dilationWidth, s.padWidth, s.width);
     const double calls = lines / linesAtOnce_ + s.kernelHeight;
+    // Groups of one channel are compared with kernels that have no line of each tap to begin.
+    constexpr double lineOfChannel = 26;
+    const double ofLine = s.isDepthwise() ? lineOfChannel : lineCycles;
     const double products =
-        tapCost_.pixel * lines * columns + tapCost_.tiles * s.kernelWidth * (calls * callCycles + lines * lineCycles);
+        tapCost_.pixel * lines * columns + tapCost_.tiles * s.kernelWidth * (calls * callCycles + lines * ofLine);
     // With strides hardware does not look ahead, and kernels wait for what they read, unless they fetch it before.
     const bool isFetched = isReadOnce_ && s.strideWidth == 2 && joinsThreeTaps(cut_.steps.front());
     const double summed =

@@ -18,6 +18,8 @@ namespace {
 constexpr int mostChannels = 8;
 /// Beside the products, for each line.
 constexpr double cyclesOfLine = 70;
+/// What beginning a line of the input and of the kernel costs, and where a stride has taken it apart.
+constexpr double cyclesOfLineSum = 12, cyclesOfPhaseSum = 20;
 /// Of the lines and lists of one worker.
 constexpr std::size_t mostScratchFloats = 256 * 1024;
 
@@ -148,8 +150,10 @@ class PlaneProducts final : public PlanesPlan {
     }
     const double vectors = ceilDivide(ceilDivide(width_, lines_.phases()), kernels_.lanes);
     const double products = pairs * s.kernelWidth * lines_.channels() * vectors * ofValue;
-    const double beside = double(height_) * lines_.phases() * ceilDivide(targets_, mostPlaneOutputs) * cyclesOfLine +
-                          (lines_.phases() > 1 ? 1.5 * height_ * width_ * targets_ : 0.0);
+    const double lineSums = pairs * lines_.channels() * (lines_.phases() > 1 ? cyclesOfPhaseSum : cyclesOfLineSum);
+    const double beside =
+        (double(height_) * lines_.phases() * cyclesOfLine + lineSums) * ceilDivide(targets_, mostPlaneOutputs) +
+        (lines_.phases() > 1 ? 1.5 * height_ * width_ * targets_ : 0.0);
     return std::max(double(s.batch) * s.groups * (products + beside) + lineCycles(height_), memoryCycles()) /
            assumedHertz;
   }
@@ -330,7 +334,10 @@ class PlaneGradients final : public PlanesPlan {
         insidePairs(s.outHeight, s.kernelHeight, s.strideHeight, s.dilationHeight, s.padHeight, s.height);
     const double vectors = ceilDivide(s.outWidth, kernels_.lanes);
     const double values = double(s.inPerGroup()) * s.outPerGroup() * s.kernelWidth;
-    const double products = pairs * values * (1.0 * vectors + 4) +
+    // Sums that the L1 cache does not hold come from the second one every time.
+    constexpr std::size_t bytesOfL1 = 24 * 1024;
+    const double ofSum = sumFloats() * sizeof(float) > bytesOfL1 ? 6.2 : 4;
+    const double products = pairs * values * (1.0 * vectors + ofSum) +
                             double(s.outHeight) * s.outPerGroup() * (cyclesOfLine + s.outWidth / 8.0);
     const double summed = double(parts_) * static_cast<double>(sumFloats()) / 4 + double(sumFloats());
     return std::max(double(s.batch) * s.groups * products + s.groups * summed + lineCycles(s.outHeight),

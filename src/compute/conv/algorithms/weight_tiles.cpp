@@ -48,8 +48,10 @@ double cyclesOfCalls(const std::vector<WeightTiles::Part>& rowParts, int fullBlo
 
 bool areEqual(const std::vector<WeightTiles::Part>& parts) { return parts.front().size() == parts.back().size(); }
 
-WeightTiles chooseWeightTiles(const KernelSet& kernels, int outBlocks, int inValues, double pixels, int blockRows) {
+WeightTiles chooseWeightTiles(const KernelSet& kernels, int outBlocks, int inValues, double pixels, int blockRows,
+                              double besideTile) {
   WeightTiles best{};
+  double bestCycles = 0;
   for (int blocks = 1; blocks <= std::min(maxBlocks, outBlocks); ++blocks) {
     const int limit = kernels.rowLimit[blocks];
     if (limit == 0) continue;
@@ -62,7 +64,13 @@ WeightTiles chooseWeightTiles(const KernelSet& kernels, int outBlocks, int inVal
       tiles.cyclesOfPixel +=
           cyclesOfPart(kernels, block.size(), tiles.rowParts, tiles.lastRowParts, inValues / blockRows, pixels);
     }
-    if (best.blockParts.empty() || tiles.cyclesOfPixel < best.cyclesOfPixel) best = tiles;
+    const double rowParts = static_cast<double>(tiles.rowParts.size()) * (inValues / blockRows) +
+                            static_cast<double>(tiles.lastRowParts.size());
+    const double cycles =
+        tiles.cyclesOfPixel + rowParts * static_cast<double>(tiles.blockParts.size()) * besideTile / pixels;
+    if (!best.blockParts.empty() && cycles >= bestCycles) continue;
+    best = tiles;
+    bestCycles = cycles;
   }
   return best;
 }

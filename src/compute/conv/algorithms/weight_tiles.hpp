@@ -23,9 +23,10 @@ struct WeightTiles {
 };
 
 /// The cut that the model finds fastest; input values come in blocks of `blockRows`, and a tile sees about `pixels`
-/// pixels before it is written.
+/// pixels before it is written. `besideTile`: cycles that a tile costs beside them, as its call and its lines do, where
+/// that is more for more tiles.
 WeightTiles chooseWeightTiles(const KernelSet& kernels, int outBlocks, int inValues, double pixels,
-                              int blockRows = blockLength);
+                              int blockRows = blockLength, double besideTile = 0);
 
 /// The same, but as many of `outChannels` in tiles of a block and a half as there are places for, where the kernels
 /// have these and that is faster. A last block of at most half a block is computed by half then.

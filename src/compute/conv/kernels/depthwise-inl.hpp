@@ -183,13 +183,14 @@ template <class Strip, class Ends, int kPixel, class Visit>
   }
 }
 
-/// Fetches kPixels pixels of each of `lines` lines, up from one whose first pixel is given.
-template <int kPixels>
-[[gnu::always_inline]] inline void fetchPixels(const float* from, int lines, std::ptrdiff_t line,
-                                               std::ptrdiff_t pixel) {
+/// Fetches what a strip reads of each of `lines` lines, up from one whose first column is given.
+template <class Strip>
+[[gnu::always_inline]] inline void fetchStrip(const float* from, int lines, std::ptrdiff_t line, std::ptrdiff_t pixel) {
   for (int i = 0; i < lines; ++i, from -= line) {
-#pragma GCC unroll 32
-    for (int p = 0; p < kPixels; ++p) __builtin_prefetch(from + p * pixel);
+#pragma GCC unroll 64
+    for (int column = 0; column < Strip::columns; ++column) {
+      if (Strip::isRead(column)) __builtin_prefetch(from + column * pixel);
+    }
   }
 }
 
@@ -277,6 +278,11 @@ struct DepthwiseRows {
   std::ptrdiff_t nextOutput;  // from line to line of the results
 };
 
+/// Lines of the input that a line of results reads and the one above it does not.
+[[gnu::always_inline]] inline int newLines(const auto& call) {
+  return call.strideHeight < call.kernelHeight ? call.strideHeight : call.kernelHeight;
+}
+
 /// A strip of some lines of all blocks, in turn.
 template <class Strip, class Ends, int kPixel>
 [[gnu::always_inline]] inline void stripOfRows(const DepthwiseCall& call, const DepthwiseRows& rows, StripPlace place) {
@@ -287,9 +293,8 @@ template <class Strip, class Ends, int kPixel>
       const DepthwiseLines& lines = rows.lines[i];
       if (call.ahead != 0 && lines.count > 0) {
         // What the lines below read first.
-        fetchPixels<Strip::columns - Strip::width + 1>(
-            lines.input[lines.count - 1] + place.plane + place.column + call.ahead,
-            call.spreadsLines ? 1 : call.strideHeight, call.inputWidth * inputPixel, inputPixel);
+        fetchStrip<Strip>(lines.input[lines.count - 1] + place.plane + place.column + call.ahead,
+                          call.spreadsLines ? 1 : newLines(call), call.inputWidth * inputPixel, inputPixel);
       }
       strip<Strip, Ends, kPixel>(call, lines, below);
       below.output += rows.nextOutput;
@@ -373,9 +378,7 @@ template <int kPixels>
                    (std::ptrdiff_t{y} * call.outputWidth + x) * blockLength};
   const bool hasAllPixels = place.pixels >= kPixels;
   const bool isWhole = first >= 0 && last < call.inputWidth && hasAllPixels;
-  const int linesAhead = call.spreadsLines                       ? 1
-                         : call.strideHeight < call.kernelHeight ? call.strideHeight
-                                                                 : call.kernelHeight;
+  const int linesAhead = call.spreadsLines ? 1 : newLines(call);
   const int columnsAhead = call.strideWidth < call.kernelWidth ? call.strideWidth : call.kernelWidth;
   for (int block = 0; block < call.blocks; ++block) {
     if (call.ahead != 0 && lines.count > 0) {
@@ -428,7 +431,8 @@ void depthwiseAny(const DepthwiseCall& call) {
     collectLines(call, y, lines);
     for (int x = 0; x < call.outputWidth;) {
       const int left = call.outputWidth - x;
-      if (kWide > 7 && left > 7) {
+      // Parts of wide strips are slow: every pixel is asked for.
+      if (kWide > 7 && left >= kWide) {
         anyStrips<kWide>(call, lines, y, x);
         x += kWide;
       } else if (left > 4) {

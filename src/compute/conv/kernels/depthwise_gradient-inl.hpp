@@ -266,6 +266,18 @@ struct GradientStrips {
   }
 };
 
+/// Fetches what comes behind a strip; `last`: of the kernel's lines, the one that reads furthest.
+template <class Strip, int kPixel>
+[[gnu::always_inline]] inline void fetchGradientStrip(const DepthwiseGradientCall& call, const GradientLine& line,
+                                                      const StripPlace& place, int last) {
+  const float* const gradient = line.gradient + place.output + call.gradientAhead;
+#pragma GCC unroll 16
+  for (int p = 0; p < Strip::pixels; ++p) __builtin_prefetch(gradient + p * pixelStep<kPixel>(line.gradientPixel));
+  const std::ptrdiff_t pixel = pixelStep<kPixel>(line.inputPixel);
+  fetchStrip<Strip>(line.input + last * line.nextLine + place.column + call.ahead, newLines(call),
+                    call.inputWidth * pixel, pixel);
+}
+
 /// Lines [from, to) of the gradient, and `rows` of kRows lines of the kernel from `row` on. Where a block is one vector
 /// its sums stay in registers for all lines. Where it is several, they take turns, strip by strip and line by line, or
 /// the first one would wait for what all of them read; and as strips are short then, each is gone through in all lines,
@@ -285,6 +297,7 @@ template <int kWidth, int kStride, int kRows, int kPixel>
       for (int x = 0; x < call.gradientWidth; x += Strips::wide) {
         Strips::template visit<kPixel>(
             call, x, [&]<class Strip, bool kIsFirst>(const StripPlace& place) __attribute__((always_inline)) {
+              if (call.ahead != 0 && row == 0) fetchGradientStrip<Strip, kPixel>(call, line, place, rows - 1);
               visitGradientEnds<Strip, kStride, kIsFirst>(
                   place, [&]<class Ends>(Ends) __attribute__((always_inline)) {
                     gradientStripOfLine<Strip, kStride, kRows, kPixel, Ends>(line, place, 0, sum);

@@ -197,8 +197,9 @@ struct DepthwiseGradientCall {
   std::ptrdiff_t inputPixel, gradientPixel;  // as DepthwiseCall's
   int from, to;
   int kernelHeight, strideHeight, dilationHeight, padHeight, padWidth;
-  float* sums;              // 16 floats for each tap
-  std::ptrdiff_t sumsLine;  // from line to line of the kernel
+  std::ptrdiff_t ahead, gradientAhead;  // floats of both tensors that are fetched before they are read; 0: none
+  float* sums;                          // 16 floats for each tap
+  std::ptrdiff_t sumsLine;              // from line to line of the kernel
 };
 
 /// Winograd's input transforms of tiles that follow each other in a line of one image's block of channels. What lies
