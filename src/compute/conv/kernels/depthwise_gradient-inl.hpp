@@ -171,11 +171,11 @@ constexpr bool goesByPairs() {
   return kStride == 2 && vectorsOfBlock == 2 && 2 * (kWidth + window + 1) <= TACC_REGISTERS;
 }
 
-/// Adds what a strip contributes to line `row` of the kernel, both vectors of the block together.
-template <class Strip, int kStride, int kPixel, class Ends, int kRows>
+/// Adds what a strip contributes to line `row` of the kernel, both vectors of the block together; or the first one
+/// alone.
+template <class Strip, int kStride, int kPixel, class Ends, int kVectors, int kRows>
 [[gnu::always_inline]] inline void gradientStripOfPair(const GradientLine& line, const StripPlace& place, int row,
                                                        const GradientSums<kRows, Strip::width>& sums) {
-  constexpr int kVectors = vectorsOfBlock;
   float* const ofRow = sums.first + row * sums.line;
   Vector sum[kVectors][Strip::width], g[kVectors][Strip::pixels];
 #pragma GCC unroll 2
@@ -214,16 +214,21 @@ template <class Strip, int kStride, int kPixel, class Ends, int kRows>
 /// A strip of lines [from, to), whose vectors take turns.
 template <class Strip, int kStride, int kPixel, class Ends, int kRows>
 [[gnu::always_inline]] inline void gradientColumn(const GradientLines<kRows>& lines, const StripPlace& place,
-                                                  const GradientSums<kRows, Strip::width>& sums, int from, int to) {
+                                                  const GradientSums<kRows, Strip::width>& sums, int from, int to,
+                                                  int channels) {
   Vector sum[kRows][Strip::width];
   for (int y = from; y < to;) {
     GradientLine line = lines.line(y);
     const int end = Ends::areKnown ? lines.wholeEnd(y, to) : y;
     for (; y < end; ++y) {
       if constexpr (Ends::areKnown && goesByPairs<Strip::width, kStride>()) {
-        for (int row = 0; row < kRows; ++row) gradientStripOfPair<Strip, kStride, kPixel, Ends>(line, place, row, sums);
+        const bool isHalf = channels <= TACC_LANES;
+        for (int row = 0; row < kRows && isHalf; ++row)
+          gradientStripOfPair<Strip, kStride, kPixel, Ends, 1>(line, place, row, sums);
+        for (int row = 0; row < kRows && !isHalf; ++row)
+          gradientStripOfPair<Strip, kStride, kPixel, Ends, vectorsOfBlock>(line, place, row, sums);
       } else {
-        for (int lane = 0; lane < blockLength; lane += TACC_LANES) {
+        for (int lane = 0; lane < channels; lane += TACC_LANES) {
           sums.read(sum, lane);
           gradientStrip<Strip, kStride, kRows, kPixel, Ends, true>(line, place, lane, sum);
           sums.write(sum, lane);
@@ -233,7 +238,7 @@ template <class Strip, int kStride, int kPixel, class Ends, int kRows>
     }
     if (y == to) break;
     line = lines.line(y++);
-    for (int lane = 0; lane < blockLength; lane += TACC_LANES) {
+    for (int lane = 0; lane < channels; lane += TACC_LANES) {
       sums.read(sum, lane);
       gradientStrip<Strip, kStride, kRows, kPixel, EndsOfPart<Strip, kStride, Ends>, false>(line, place, lane, sum);
       sums.write(sum, lane);
@@ -299,7 +304,7 @@ template <int kWidth, int kStride, int kRows, int kPixel>
           call, x, [&]<class Strip, bool kIsFirst>(const StripPlace& place) __attribute__((always_inline)) {
             visitGradientEnds<Strip, kStride, kIsFirst>(
                 place, [&]<class Ends>(Ends) __attribute__((always_inline)) {
-                  gradientColumn<Strip, kStride, kPixel, Ends>(lines, place, sums, from, to);
+                  gradientColumn<Strip, kStride, kPixel, Ends>(lines, place, sums, from, to, call.channels);
                 });
           });
     }
