@@ -192,16 +192,16 @@ class Depthwise final : public LinesPlan {
            (depthwisePartRead(shape()) * static_cast<double>(shape().inPlane()) +
             static_cast<double>(shape().outPlane()));
   }
-  bool isFar() const { return tensorBytes() > l2CacheBytes(); }
   bool comesFromMemory() const { return layers::isTooLargeForCaches(tensorBytes()); }
 
-  /// Where a block is two vectors: whether it is gone through in strips of both of them, as what comes from behind the
-  /// L2 cache is to be.
+  /// Where a block is two vectors: whether it is gone through in strips of both of them, as what comes from memory is
+  /// to be, and with a stride of 2 what comes from the third cache.
   bool goesByPairs() const {
     constexpr int leastWidth = 28, pixels = 4;
     if (!hasPairStrips(blockLength / kernels_.fmaLanes, line_.kernelWidth, line_.strideWidth)) return false;
     if (parts_.front().kernel != kernels_.depthwise[line_.kernelWidth][line_.strideWidth]) return false;
-    return line_.strideWidth == 2 ? line_.outputWidth >= leastWidth && line_.outputWidth % pixels == 0 : isFar();
+    return line_.strideWidth == 2 ? line_.outputWidth >= leastWidth && line_.outputWidth % pixels == 0
+                                  : comesFromMemory();
   }
   /// Narrower vectors would write a line of the cache in parts, some pixels later.
   bool writesWholeLines() const {
@@ -278,9 +278,10 @@ class Depthwise final : public LinesPlan {
         parts_.push_back({kernels_.depthwise[taps.width][line_.strideWidth], taps});
       }
     }
-    // From behind the L2 cache whole blocks are better, which this one reads where a block is two vectors.
-    const bool isFarOfPairs = hasPairStrips(blockLength / kernels_.fmaLanes, width, line_.strideWidth) && isFar();
-    if (hasDilatedKernel(width, line_.strideWidth, line_.dilationWidth, line_.padWidth) && !isFarOfPairs) {
+    // From memory whole blocks are better, which the kernel for any width reads where a block is two vectors.
+    const bool readsPairs =
+        hasPairStrips(blockLength / kernels_.fmaLanes, width, line_.strideWidth) && comesFromMemory();
+    if (hasDilatedKernel(width, line_.strideWidth, line_.dilationWidth, line_.padWidth) && !readsPairs) {
       parts_ = {{kernels_.depthwiseDilated[width][line_.dilationWidth], {0, width}}};
     }
     if (parts_.empty()) parts_ = {{kernels_.depthwiseAny, {0, width}}};
