@@ -110,7 +110,8 @@ double gradientCycles(const KernelSet& kernels, double blocks, int rows) {
   if (sets == 1) return stepCycles(kernels, blocks, rows, rows);
   // Sums of several sets hardly wait for themselves; what is loaded and fetched for so few of them is more.
   const double loads = vectors + rows + blocks + 1;
-  return std::max({productCycles(kernels, blocks, rows), loads / 2, latencyCycles / sets}) + 0.2 * blocks;
+  const double ofHalf = vectors == 1 && kernels.fmaLanes < blockLength ? 1 : 0;
+  return std::max({productCycles(kernels, blocks, rows), loads / 2, latencyCycles / sets}) + 0.2 * blocks + ofHalf;
 }
 
 double gradientLineCycles(const KernelSet& kernels, double blocks, int rows) {

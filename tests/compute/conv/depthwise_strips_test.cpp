@@ -110,7 +110,7 @@ TEST(DepthwiseStrips, GradientsOfHalfABlockCostLess) {
       const taccConvDesc_t desc = channelWise(taccConvBackwardWeights, 30, 30, 3, 1, 1, channels);
       return makePlan(understand(desc), *kernels).plan->predictedSeconds();
     };
-    EXPECT_LT(secondsOf(8), 0.75 * secondsOf(16)) << kernels->isa;
+    EXPECT_LT(secondsOf(8), 0.8 * secondsOf(16)) << kernels->isa;
   }
 }
 

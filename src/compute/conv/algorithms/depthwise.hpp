@@ -68,7 +68,7 @@ double depthwisePartRead(const Shape& shape);
 double depthwiseCycles(const Shape& shape, const KernelSet& kernels, DepthwiseMethod method, int resultLines,
                        std::size_t parts = 1);
 
-/// Blocks of channels of all images, in which vectors without any channel do not count.
+/// Blocks of channels of all images, in which vectors without any channel count by half.
 double depthwiseBlocks(const Shape& shape, const KernelSet& kernels);
 
 /// A forward plan that computes some lines of an image by themselves, for who reads them at once.
