@@ -171,11 +171,11 @@ constexpr bool goesByPairs() {
   return kStride == 2 && vectorsOfBlock == 2 && 2 * (kWidth + window + 1) <= TACC_REGISTERS;
 }
 
-/// Adds what a strip contributes to line `row` of the kernel, both vectors of the block together; or the first one
-/// alone.
-template <class Strip, int kStride, int kPixel, class Ends, int kVectors, int kRows>
+/// Adds what a strip contributes to line `row` of the kernel, both vectors of the block together.
+template <class Strip, int kStride, int kPixel, class Ends, int kRows>
 [[gnu::always_inline]] inline void gradientStripOfPair(const GradientLine& line, const StripPlace& place, int row,
                                                        const GradientSums<kRows, Strip::width>& sums) {
+  constexpr int kVectors = vectorsOfBlock;
   float* const ofRow = sums.first + row * sums.line;
   Vector sum[kVectors][Strip::width], g[kVectors][Strip::pixels];
 #pragma GCC unroll 2
@@ -222,11 +222,7 @@ template <class Strip, int kStride, int kPixel, class Ends, int kRows>
     const int end = Ends::areKnown ? lines.wholeEnd(y, to) : y;
     for (; y < end; ++y) {
       if constexpr (Ends::areKnown && goesByPairs<Strip::width, kStride>()) {
-        const bool isHalf = channels <= TACC_LANES;
-        for (int row = 0; row < kRows && isHalf; ++row)
-          gradientStripOfPair<Strip, kStride, kPixel, Ends, 1>(line, place, row, sums);
-        for (int row = 0; row < kRows && !isHalf; ++row)
-          gradientStripOfPair<Strip, kStride, kPixel, Ends, vectorsOfBlock>(line, place, row, sums);
+        for (int row = 0; row < kRows; ++row) gradientStripOfPair<Strip, kStride, kPixel, Ends>(line, place, row, sums);
       } else {
         for (int lane = 0; lane < channels; lane += TACC_LANES) {
           sums.read(sum, lane);
