@@ -39,6 +39,21 @@ TEST(HalfBlocks, OfGradientsAreExactOfEveryNumberOfRowsAndOutputs) {
   }
 }
 
+TEST(HalfBlocks, OfGradientsOfGroupsAreExact) {
+  for (const int groups : {2, 3, 8}) {
+    for (const int ofGroup : {5, 8}) {
+      for (const auto& [kernel, stride] : {std::array{1, 1}, {1, 2}, {2, 1}, {5, 2}}) {
+        taccConvDesc_t desc =
+            convolution(taccConvBackwardWeights, 2, groups * ofGroup, 11, 13, groups * 8, kernel, stride, kernel / 2);
+        desc.groups = groups;
+        desc.accumulate = kernel == 2;
+        desc.algorithm = "grouped";
+        expectExactAsChosen(desc);
+      }
+    }
+  }
+}
+
 TEST(HalfBlocks, OfGradientsAreExactOfPixelsInSeveralParts) {
   for (const int outs : {8, 16, 24, 40, 48, 72}) {
     for (const int ins : {5, 16, 20, 48}) {

@@ -282,7 +282,7 @@ class GroupedBackwardWeights final : public ConvPlan {
   bool sumsByVectors(const GroupSteps& steps) const {
     if (!steps.isPermuted || !steps.isUniform || steps.counts.size() != 1) return false;
     const int count = steps.counts.front();
-    if (count > kernels_.halfRowLimit[1]) return false;
+    if (count == 0 || count > kernels_.halfRowLimit[1]) return false;
     for (int step = 0; step < count; ++step) {
       for (int v = 0; v < 2; ++v) {
         if (valueOf(steps, step, v) != valueOf(steps, 0, v) + step) return false;
