@@ -87,7 +87,9 @@ double stepCycles(const KernelSet& kernels, double blocks, int pixels, int used)
   const int vectors = vectorsOf(kernels, blocks);
   const int held = heldWeights(kernels.registers, vectors, pixels);
   const double products = vectors * used;
-  const double loads = held + used * (1 + vectors - held);
+  // Of a step of a single vector, which is a part of a block, what it fetches counts too.
+  const double fetches = vectors == 1 && kernels.fmaLanes < blockLength ? 2 : 0;
+  const double loads = held + used * (1 + vectors - held) + fetches;
   // Weights that find no register hold multiply-adds up, and not only by loads.
   const double again = 0.17 * used * (vectors - held);
   // Chains of multiply-adds that wait for themselves; where there are just enough of them, the two units do not find
@@ -108,7 +110,8 @@ double gradientCycles(const KernelSet& kernels, double blocks, int rows) {
   if (sets == 1) return stepCycles(kernels, blocks, rows, rows);
   // Sums of several sets hardly wait for themselves; what is loaded and fetched for so few of them is more.
   const double loads = vectors + rows + blocks + 1;
-  return std::max({productCycles(kernels, blocks, rows), loads / 2, latencyCycles / sets}) + 0.2 * blocks;
+  const double ofHalf = vectors == 1 && kernels.fmaLanes < blockLength ? 1 : 0;
+  return std::max({productCycles(kernels, blocks, rows), loads / 2, latencyCycles / sets}) + 0.2 * blocks + ofHalf;
 }
 
 double gradientLineCycles(const KernelSet& kernels, double blocks, int rows) {

@@ -1,12 +1,13 @@
 // Channel-wise convolutions whose lines are several strips: strips are gone through in some lines at a time, where
-// vectors are short, and in few pixels of both halves of a block where there is a stride and lines are long.
+// vectors are short, and in few pixels of both halves of a block where there is a stride and lines are long, or where
+// tensors come from memory. Gradients of a half without channels are not computed.
 #include "conv_case.hpp"
 
 namespace tacc::conv::test {
 namespace {
 
-taccConvDesc_t channelWise(taccConvPass_t pass, int height, int width, int kernel, int stride, int pad) {
-  constexpr int channels = 20;  // a block and a part of one
+taccConvDesc_t channelWise(taccConvPass_t pass, int height, int width, int kernel, int stride, int pad,
+                           int channels = 20) {  // a block and a part of one
   taccConvDesc_t desc = convolution(pass, 2, channels, height, width, channels, kernel, stride, pad);
   desc.groups = channels;
   desc.algorithm = "depthwise";
@@ -45,6 +46,71 @@ TEST(DepthwiseStrips, AreExactForFewAndManyLines) {
         }
       }
     }
+  }
+}
+
+TEST(DepthwiseStrips, AreExactForEveryPartOfABlock) {
+  std::mt19937 random(6);
+  for (const taccConvPass_t pass : allPasses) {
+    for (const int channels : {2, 4, 5, 8, 9, 12, 13, 24, 25}) {
+      for (const int width : {3, 7, 16, 28, 33}) {
+        for (const auto& [kernel, stride, dilation] : {std::array{1, 1, 1},
+                                                       {1, 2, 1},
+                                                       {2, 1, 2},
+                                                       {3, 1, 1},
+                                                       {3, 2, 1},
+                                                       {3, 1, 2},
+                                                       {5, 2, 1},
+                                                       {6, 3, 1},
+                                                       {7, 1, 1}}) {
+          const int height = kernel * dilation + 2, pad = kernel / 2;
+          taccConvDesc_t desc = channelWise(pass, height, std::max(width, kernel), kernel, stride, pad, channels);
+          desc.dilationHeight = desc.dilationWidth = dilation;
+          chooseEpilogue(desc, random);
+          expectExactAsChosen(desc);
+        }
+      }
+    }
+  }
+}
+
+TEST(DepthwiseStrips, AreExactOfWhatComesFromMemory) {
+  for (const taccConvPass_t pass : {taccConvForward, taccConvBackwardData}) {
+    for (const int channels : {8, 24, 48}) {
+      for (const auto& [kernel, width] : {std::array{1, 67}, {3, 66}, {3, 68}, {3, 69}}) {
+        for (const bool isLarge : {false, true}) {  // results of more than 8 MiB are stored non-temporally
+          const std::size_t bytes = (isLarge ? 9U : 5U) << 20;
+          const auto lines =
+              static_cast<int>(bytes / (sizeof(float) * blockLength * ((channels + 15) / 16) * width) + 1);
+          taccConvDesc_t desc = channelWise(pass, lines, width, kernel, 1, kernel / 2, channels);
+          desc.batch = 1;
+          desc.bias = desc.pass == taccConvForward;
+          expectExactAsChosen(desc);
+        }
+      }
+    }
+  }
+}
+
+TEST(DepthwiseStrips, OfFewChannelsCostMoreThanPlanesOutsideTheNearestCache) {
+  for (const KernelSet* kernels : availableKernels()) {
+    if (2 * kernels->fmaLanes != blockLength) continue;
+    taccConvDesc_t desc = channelWise(taccConvForward, 81, 81, 3, 1, 1, 3);
+    const double ofBlocks = makePlan(understand(desc), *kernels).plan->predictedSeconds();
+    desc.algorithm = "planes";
+    desc.inputLayout = desc.outputLayout = taccLayoutNchw;
+    EXPECT_LT(makePlan(understand(desc), *kernels).plan->predictedSeconds(), ofBlocks);
+  }
+}
+
+TEST(DepthwiseStrips, GradientsOfHalfABlockCostLess) {
+  for (const KernelSet* kernels : availableKernels()) {
+    if (kernels->fmaLanes == blockLength) continue;
+    const auto secondsOf = [&](int channels) {
+      const taccConvDesc_t desc = channelWise(taccConvBackwardWeights, 30, 30, 3, 1, 1, channels);
+      return makePlan(understand(desc), *kernels).plan->predictedSeconds();
+    };
+    EXPECT_LT(secondsOf(8), 0.8 * secondsOf(16)) << kernels->isa;
   }
 }
 

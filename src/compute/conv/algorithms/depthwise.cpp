@@ -63,9 +63,9 @@ class Depthwise final : public LinesPlan {
     line_.weightsLine = std::ptrdiff_t{s.kernelWidth} * blockLength;
     line_.weightsBlock = std::ptrdiff_t{taps()} * blockLength;
     chooseKernel();
-    // Narrower vectors would write a line of the cache in parts, some pixels later.
+    line_.goesByPairs = goesByPairs();
     line_.isNonTemporal =
-        isNonTemporalResult(d) && !d.residual && !d.accumulate && kernels.fmaLanes == blockLength && parts_.size() == 1;
+        isNonTemporalResult(d) && !d.residual && !d.accumulate && parts_.size() == 1 && writesWholeLines();
     if (isApart(d)) {
       chooseReadingOfApart();
     } else {
@@ -142,9 +142,18 @@ class Depthwise final : public LinesPlan {
     const bool isAny = parts_.front().kernel == kernels_.depthwiseAny;
     const DepthwiseMethod method = isAny ? DepthwiseMethod::anyStrips : DepthwiseMethod::strips;
     const double copied = copyFloats_ == 0 ? 0 : cyclesOfCopy * line_.inputHeight * line_.inputWidth;
-    return std::max(planes * (depthwiseCycles(shape(), kernels_, method, outputHeight_, parts_.size()) + copied),
+    const double cycles = depthwiseCycles(shape(), kernels_, method, outputHeight_, parts_.size());
+    return std::max(planes * (std::max(cycles, missedCycles(isAny)) + copied),
                     transferCycles(planes * moved * sizeof(float), isAny ? 11 : 12)) /
            assumedHertz;
+  }
+  /// Of a plane that is not in the L1 cache: where a vector is a part of a block, a line of the cache is asked for, and
+  /// written, in parts.
+  double missedCycles(bool isAny) const {
+    constexpr std::size_t bytesOfL1 = 32 * 1024;
+    const double ofPixel = isAny ? 15 : 12;
+    if (kernels_.fmaLanes == blockLength || bytesOfPlane() <= bytesOfL1) return 0;
+    return ofPixel * static_cast<double>(std::min(shape().inPlane(), shape().outPlane())) / blockLength;
   }
 
   static std::ptrdiff_t placeOf(const BlockSteps& steps, std::size_t image, TaskPart some) {
@@ -184,6 +193,21 @@ class Depthwise final : public LinesPlan {
             static_cast<double>(shape().outPlane()));
   }
   bool comesFromMemory() const { return layers::isTooLargeForCaches(tensorBytes()); }
+
+  /// Where a block is two vectors: whether it is gone through in strips of both of them, as what comes from memory is
+  /// to be, and with a stride of 2 what comes from the third cache.
+  bool goesByPairs() const {
+    constexpr int leastWidth = 28, pixels = 4;
+    if (!hasPairStrips(blockLength / kernels_.fmaLanes, line_.kernelWidth, line_.strideWidth)) return false;
+    if (parts_.front().kernel != kernels_.depthwise[line_.kernelWidth][line_.strideWidth]) return false;
+    return line_.strideWidth == 2 ? line_.outputWidth >= leastWidth && line_.outputWidth % pixels == 0
+                                  : comesFromMemory();
+  }
+  /// Narrower vectors would write a line of the cache in parts, some pixels later.
+  bool writesWholeLines() const {
+    const bool isAny = parts_.front().kernel == kernels_.depthwiseAny;
+    return kernels_.fmaLanes == blockLength || (2 * kernels_.fmaLanes == blockLength && (isAny || line_.goesByPairs));
+  }
 
   /// How many planes are gone through in turn, and what is fetched meanwhile.
   void chooseReading() {
@@ -255,7 +279,10 @@ class Depthwise final : public LinesPlan {
         parts_.push_back({kernels_.depthwise[taps.width][line_.strideWidth], taps});
       }
     }
-    if (hasDilatedKernel(width, line_.strideWidth, line_.dilationWidth, line_.padWidth)) {
+    // From memory whole blocks are better, which the kernel for any width reads where a block is two vectors.
+    const bool readsPairs =
+        hasPairStrips(blockLength / kernels_.fmaLanes, width, line_.strideWidth) && comesFromMemory();
+    if (hasDilatedKernel(width, line_.strideWidth, line_.dilationWidth, line_.padWidth) && !readsPairs) {
       parts_ = {{kernels_.depthwiseDilated[width][line_.dilationWidth], {0, width}}};
     }
     if (parts_.empty()) parts_ = {{kernels_.depthwiseAny, {0, width}}};

@@ -1,6 +1,7 @@
 // What channel-wise convolutions of all passes have in common.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <memory>
 #include <vector>
@@ -42,6 +43,10 @@ constexpr bool hasKernelsApart(const Description& d) {
          s.padWidth < s.kernelWidth;
 }
 
+constexpr int channelsOfBlock(const Shape& s, int block) {
+  return std::min(blockLength, s.inChannels - block * blockLength);
+}
+
 /// Taps of the kernel's lines that a kernel of this library is as wide as.
 struct DepthwiseTaps {
   int first, width;
@@ -62,6 +67,9 @@ double depthwisePartRead(const Shape& shape);
 /// inside, and what begins and ends with every line, for each part of the taps.
 double depthwiseCycles(const Shape& shape, const KernelSet& kernels, DepthwiseMethod method, int resultLines,
                        std::size_t parts = 1);
+
+/// Blocks of channels of all images, in which vectors without any channel count by half.
+double depthwiseBlocks(const Shape& shape, const KernelSet& kernels);
 
 /// A forward plan that computes some lines of an image by themselves, for who reads them at once.
 class LinesPlan : public ConvPlan {

@@ -81,10 +81,13 @@ class DepthwiseGradients final : public ConvPlan {
                                    : !taps_.empty() ? DepthwiseMethod::strips
                                                     : DepthwiseMethod::tapSums;
     // A tap at a time the result goes through the caches for every line of the kernel.
-    return std::max(planes * (depthwiseCycles(shape(), kernels_, method, isData ? shape().height : shape().outHeight,
-                                              taps_.size()) +
-                              apartCycles()),
-                    transferCycles(floats * sizeof(float), isData ? 11 / (1 + 0.25 * shape().kernelHeight) : 12)) /
+    const double computed = method == DepthwiseMethod::strips ? depthwiseBlocks(shape(), kernels_) : planes;
+    const int lines = isData ? shape().height : shape().outHeight;
+    // Parts of lines of the cache are asked for, and written, one after the other where vectors are short.
+    const double bytesOfResult = kernels_.fmaLanes == blockLength ? 11 : 7;
+    return std::max(computed * depthwiseCycles(shape(), kernels_, method, lines, taps_.size()) + planes * apartCycles(),
+                    transferCycles(floats * sizeof(float),
+                                   isData ? bytesOfResult / (1 + 0.25 * shape().kernelHeight) : 12)) /
            assumedHertz;
   }
 
@@ -160,10 +163,11 @@ class DepthwiseGradients final : public ConvPlan {
         const float* const gradient = buffers.outputGradient + placeOf(out_);
         const auto first = static_cast<int>(line - image * height);
         const auto last = static_cast<int>(end - image * height);
+        const int channels = channelsOfBlock(s, static_cast<int>(block));
         if (isFetched_) {
-          sumFetched(input, gradient, first, last, sumsOf(block));
+          sumFetched(input, gradient, first, last, channels, sumsOf(block));
         } else {
-          sumLines(input, gradient, first, last, sumsOf(block));
+          sumLines(input, gradient, first, last, channels, sumsOf(block));
         }
       }
       line = end;
@@ -171,18 +175,19 @@ class DepthwiseGradients final : public ConvPlan {
   }
 
   /// A few lines at a time, while those behind them are on their way from memory.
-  [[gnu::noinline]] void sumFetched(const float* input, const float* gradient, int first, int last, float* sums) const {
+  [[gnu::noinline]] void sumFetched(const float* input, const float* gradient, int first, int last, int channels,
+                                    float* sums) const {
     const std::ptrdiff_t inputLine = std::ptrdiff_t{shape().strideHeight} * shape().width * blockLength;
     const std::ptrdiff_t gradientLine = std::ptrdiff_t{shape().outWidth} * blockLength;
     for (int from = first; from < last; from += linesInTurn_) {
       const int to = std::min(last, from + linesInTurn_);
       fetch(input + to * inputLine, (to - from) * inputLine);
       fetch(gradient + to * gradientLine, (to - from) * gradientLine);
-      sumLines(input, gradient, from, to, sums);
+      sumLines(input, gradient, from, to, channels, sums);
     }
   }
 
-  void sumLines(const float* input, const float* gradient, int from, int to, float* sums) const {
+  void sumLines(const float* input, const float* gradient, int from, int to, int channels, float* sums) const {
     const Shape& s = shape();
     for (const DepthwiseTaps& taps : taps_) {
       const DepthwiseGradientKernel gradientKernel = isApart(description_)
@@ -191,7 +196,8 @@ class DepthwiseGradients final : public ConvPlan {
       gradientKernel({input, s.height, s.width, gradient, s.outWidth, in_.pixel, out_.pixel, from, to, s.kernelHeight,
                       s.strideHeight, s.dilationHeight, s.padHeight, s.padWidth - taps.first,
                       taps.first == 0 ? ahead_ : 0, floatsOfStripsAhead,
-                      sums + std::ptrdiff_t{taps.first} * blockLength, std::ptrdiff_t{s.kernelWidth} * blockLength});
+                      sums + std::ptrdiff_t{taps.first} * blockLength, std::ptrdiff_t{s.kernelWidth} * blockLength,
+                      channels});
     }
     if (!taps_.empty()) return;
     forEachLine(from, to, [&](int tap, std::ptrdiff_t out, std::ptrdiff_t in, int pixels) {

@@ -29,7 +29,7 @@ void deliverDepthwise(const Description& d, int block, const float* sums, float*
     for (std::ptrdiff_t i = 0; i < taps * blockLength; ++i) to[i] = d.accumulate ? to[i] + sums[i] : sums[i];
     return;
   }
-  const int channels = std::min(blockLength, s.inChannels - block * blockLength);
+  const int channels = channelsOfBlock(s, block);
   for (int c = 0; c < channels; ++c, to += taps) {
     for (std::ptrdiff_t tap = 0; tap < taps; ++tap) {
       const float sum = sums[tap * blockLength + c];
@@ -52,6 +52,12 @@ std::vector<DepthwiseTaps> depthwiseTaps(int width, int dilation, int pad) {
 
 double depthwisePartRead(const Shape& s) {
   return std::min(1., double(s.kernelHeight) / s.strideHeight) * std::min(1., double(s.kernelWidth) / s.strideWidth);
+}
+
+double depthwiseBlocks(const Shape& s, const KernelSet& kernels) {
+  // Without them the others' waiting is not hidden.
+  const double computed = double(roundUp(s.inChannels, kernels.fmaLanes)) / blockLength;
+  return s.batch * (computed + s.inBlocks()) / 2;
 }
 
 double depthwiseCycles(const Shape& s, const KernelSet& kernels, DepthwiseMethod method, int resultLines,

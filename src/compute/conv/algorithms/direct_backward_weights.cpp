@@ -32,7 +32,8 @@ class DirectBackwardWeights final : public ConvPlan {
         out_(stepsOf(d, d.outputLayout, d.shape.outChannels, d.shape.outHeight, d.shape.outWidth)) {
     for (const WeightTiles::Part& blocks : tiles_.blockParts) outParts_.push_back({2 * blocks.from, 2 * blocks.to});
     int half = tiles_.blockParts.empty() ? 0 : 2 * tiles_.blockParts.back().to;
-    for (int i = 0; i < tiles_.halfTiles; ++i, half += 3) outParts_.push_back({half, half + 3});
+    for (int i = 0; i < tiles_.halfTiles; ++i, half += tiles_.halvesOfTile)
+      outParts_.push_back({half, half + tiles_.halvesOfTile});
     choosePixels();
     chooseTasks();
   }
@@ -168,7 +169,7 @@ class DirectBackwardWeights final : public ConvPlan {
     return (tiles.halfTiles > 0 ? tiles.halfRowParts : tiles.rowParts).front().size();
   }
   static double blocksOf(const WeightTiles& tiles) {
-    return tiles.halfTiles > 0 ? 1.5 : tiles.blockParts.front().size();
+    return tiles.halfTiles > 0 ? tiles.halvesOfTile / 2.0 : tiles.blockParts.front().size();
   }
 
   /// How many lines, or whole images, are worked on at once: such that they stay in the L2 cache while they are
@@ -308,6 +309,16 @@ class DirectBackwardWeights final : public ConvPlan {
     if (call.isNonTemporal) endNonTemporal();
   }
 
+  /// In how many parts pixels are gone through, each by all tiles of a block, so that the L1 cache keeps it for them:
+  /// tiles of short vectors read more, for what they multiply, than the L2 cache gives. Many pixels hide how it begins.
+  int partsOf(int pixels, const OutPart& outs) const {
+    constexpr int bytesOfPart = 24 * 1024, mostPixels = 400;
+    const bool isProduct = shape().kernelHeight * shape().kernelWidth == 1;
+    if (kernels_.fmaLanes == blockLength || !isProduct || pixels > mostPixels) return 1;
+    const int bytesOfPixel = (1 + outs.endBlock() - outs.firstBlock()) * blockLength * static_cast<int>(sizeof(float));
+    return ceilDivide(pixels * bytesOfPixel, bytesOfPart);
+  }
+
   struct Lines {
     int from, to;
   };
@@ -341,7 +352,7 @@ class DirectBackwardWeights final : public ConvPlan {
     call.beginsWithin = outs.beginsWithin();
     call.endsWithin = outs.to % 2 != 0 && outs.endBlock() == outBlocks();
     const GradientKernel* const kernels =
-        outs.hasHalf() ? kernels_.gradientHalf : kernels_.gradient[outs.endBlock() - outs.firstBlock()];
+        (outs.hasHalf() ? kernels_.gradientHalf : kernels_.gradient)[outs.endBlock() - outs.firstBlock()];
     const int half = outs.beginsWithin() ? blockLength / 2 : 0;
     float* tapResult = result + std::ptrdiff_t{inBlock} * blockLength * s.kernelHeight * s.kernelWidth * blockLength;
     for (int r = 0; r < s.kernelHeight; ++r) {
@@ -370,12 +381,22 @@ class DirectBackwardWeights final : public ConvPlan {
         }
         const std::vector<WeightTiles::Part>& parts = rowPartsOf(outs, rows < blockLength);
         call.parts = areEqual(parts) ? static_cast<int>(parts.size()) : 1;
-        for (std::size_t p = 0; p < parts.size(); p += static_cast<std::size_t>(call.parts)) {
-          const WeightTiles::Part& part = parts[p];
-          call.input = tapInput + part.from;  // in place: a copy could not begin before these stores have ended
-          call.output = tapResult + part.from * blockLength + half;
-          kernels[part.size()](call);
+        const int pixels = call.pixels, chunks = call.lines == 1 ? partsOf(pixels, outs) : 1;
+        const float* const tapGradient = call.gradient;
+        const bool accumulates = call.accumulate;
+        for (int chunk = 0, first = 0; chunk < chunks; ++chunk, first += call.pixels) {
+          call.pixels = partSize(pixels, chunks, chunk);
+          call.gradient = tapGradient + first * call.gradientPixel;
+          call.accumulate = accumulates || first > 0;
+          for (std::size_t p = 0; p < parts.size(); p += static_cast<std::size_t>(call.parts)) {
+            const WeightTiles::Part& part = parts[p];
+            // In place: a copy could not begin before these stores have ended.
+            call.input = tapInput + first * call.inputPixel + part.from;
+            call.output = tapResult + part.from * blockLength + half;
+            kernels[part.size()](call);
+          }
         }
+        call.accumulate = accumulates;
       }
     }
   }

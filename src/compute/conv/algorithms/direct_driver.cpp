@@ -203,16 +203,18 @@ DirectDriver::Blocking DirectDriver::chooseBlocking(int outBlocks) const {
 }
 
 std::optional<DirectDriver::Blocking> DirectDriver::chooseHalf(Blocking& whole) const {
-  const bool canHalve = kernels_.halfLimit > 0 && !shape_.isScattered && !shape_.isPermuted && !shape_.taps.empty();
-  if (!canHalve || shape_.outBlocks < 2 || shape_.lastOuts > blockLength / 2) return std::nullopt;
-  constexpr double blocks = 1.5;
+  const bool canHalve = !shape_.isScattered && !shape_.isPermuted && !shape_.taps.empty();
+  if (!canHalve || shape_.lastOuts > blockLength / 2) return std::nullopt;
+  const int blocks = std::min(shape_.outBlocks, 2);
   Blocking half{};
   const double inside = insideLines();
-  for (int size = kernels_.halfLimit; size > kernels_.halfLimit / 2; --size) {
+  const int limit = kernels_.halfPixelLimit[blocks];
+  for (int size = limit; size > limit / 2; --size) {
     const int tiles = ceilDivide(shape_.outWidth, size);
-    const double cycles = shape_.outHeight * cyclesOfLine(blocks, tiles, inside);
-    if (half.blocks == 0 || cycles < half.cycles) half = {2, tiles, cycles};
+    const double cycles = shape_.outHeight * cyclesOfLine(blocks - 0.5, tiles, inside);
+    if (half.blocks == 0 || cycles < half.cycles) half = {blocks, tiles, cycles};
   }
+  if (half.blocks == 0) return std::nullopt;
   const Blocking before = shape_.outBlocks > half.blocks ? chooseBlocking(shape_.outBlocks - half.blocks) : Blocking{};
   if (before.cycles + half.cycles >= whole.cycles) return std::nullopt;
   whole = before;
@@ -407,7 +409,7 @@ void DirectDriver::run(const DirectRun& what) const {
                         : pixelStride == kernels_.blockPixel     ? kernels_.tile
                         : pixelStride == 2 * kernels_.blockPixel ? kernels_.everySecond
                                                                  : kernels_.strided;
-  const TileKernel* const halfKernels = pixelStride == kernels_.blockPixel ? kernels_.tileHalf : kernels_.stridedHalf;
+  const auto& halfKernels = pixelStride == kernels_.blockPixel ? kernels_.tileHalf : kernels_.stridedHalf;
   TileCall call{};
   bool isNonTemporal = false;
   const std::size_t valuesOfTap = values_.size() / shape_.taps.size();
@@ -424,7 +426,7 @@ void DirectDriver::run(const DirectRun& what) const {
   call.offsets = what.offsets;
   for (std::size_t g = what.firstGroup; g < what.endGroup; ++g) {
     const OutGroup& group = groups_[g];
-    const TileKernel* const ofPixels = group.endsWithin                 ? halfKernels
+    const TileKernel* const ofPixels = group.endsWithin                 ? halfKernels[group.blocks]
                                        : !shape_.isPermuted             ? kernels[group.blocks]
                                        : pixelStride == blockLength     ? kernels_.permuted
                                        : pixelStride == 2 * blockLength ? kernels_.permutedEverySecond

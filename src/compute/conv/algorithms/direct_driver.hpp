@@ -174,7 +174,8 @@ class DirectDriver {
 
   /// For so many blocks of output.
   Blocking chooseBlocking(int outBlocks) const;
-  /// For the last block and a half of output, where it can be computed without the other half and it is faster to.
+  /// For the last block and a half of output, or the only half, where it can be computed without the other half and it
+  /// is faster to.
   /// `whole` becomes the blocking of the blocks before, whose `blocks` are 0 if there are none. Without a value nothing
   /// changes.
   std::optional<Blocking> chooseHalf(Blocking& whole) const;

@@ -113,8 +113,10 @@ class GroupedBackwardWeights final : public ConvPlan {
   /// Of `blocks` blocks together.
   TapCost costOfTap(const GroupSteps& steps, int blocks) const {
     const bool isThree = joinsThreeTaps(steps);
+    const bool isPermuted = steps.isPermuted && (isThree || !sumsByVectors(steps));
     const int limit = isThree            ? threeTapsOf(steps).limit
-                      : steps.isPermuted ? kernels_.permutedRowLimit
+                      : isPermuted       ? kernels_.permutedRowLimit
+                      : steps.isPermuted ? kernels_.halfRowLimit[1]
                                          : kernels_.rowLimit[blocks];
     const int vectors = blocks * blockLength / kernels_.fmaLanes;
     const double perCycle = kernels_.fmaLanes == blockLength && !hasTwoWideUnits(kernels_) ? 1 : 2;
@@ -128,7 +130,7 @@ class GroupedBackwardWeights final : public ConvPlan {
       const int together = steps.isPermuted ? 1 : vectors;
       // Of three taps, two read the same where there is a stride, and all where there is none.
       const int read = isThree ? shape().strideWidth : 1;
-      const double products = chains * together / perCycle + (steps.isPermuted ? chains / taps * read * 0.4 : 0);
+      const double products = chains * together / perCycle + (isPermuted ? chains / taps * read * 0.4 : 0);
       const int tiles = parts * (vectors / together);
       const int sets = isThree ? 1 : gradientSets(ceilDivide(count, parts) * together);
       // A single value for each lane: what is read and permuted for it is used once.
@@ -265,7 +267,9 @@ class GroupedBackwardWeights final : public ConvPlan {
           call.lines = 1;
         }
         call.output = sums + (static_cast<std::ptrdiff_t>(mostSteps_) * t + firstStep) * blockLength;
-        if (steps.isPermuted) {
+        if (sumsByVectors(steps)) {
+          sumVectors(call, steps, firstStep, steps.counts[b]);
+        } else if (steps.isPermuted) {
           sumSteps(call, steps, firstStep, steps.counts[b], kernels_.permutedGradient, kernels_.permutedRowLimit);
         } else {
           sumSteps(call, steps, firstStep, steps.counts[b], kernels_.gradient[block.count],
@@ -273,6 +277,34 @@ class GroupedBackwardWeights final : public ConvPlan {
         }
       }
       firstStep += steps.counts[b];
+    }
+  }
+
+  /// Where all lanes of a vector, which is half a block, take the same values, and these follow each other: as a
+  /// gradient of half a block.
+  bool sumsByVectors(const GroupSteps& steps) const {
+    if (!steps.isPermuted || !steps.isUniform || steps.counts.size() != 1) return false;
+    const int count = steps.counts.front();
+    if (count == 0 || count > kernels_.halfRowLimit[1]) return false;
+    for (int step = 0; step < count; ++step) {
+      for (int v = 0; v < 2; ++v) {
+        if (valueOf(steps, step, v) != valueOf(steps, 0, v) + step) return false;
+      }
+    }
+    return true;
+  }
+  /// What vector `v` of a block takes in a step, in floats from a pixel.
+  static std::ptrdiff_t valueOf(const GroupSteps& steps, int step, int v) {
+    return steps.offsets[static_cast<std::size_t>(2 * step + v)] +
+           steps.lanes[static_cast<std::size_t>(step * blockLength + v * blockLength / 2)];
+  }
+  void sumVectors(GradientCall call, const GroupSteps& steps, int first, int count) const {
+    const float* const input = call.input;
+    for (int v = 0; v < 2; ++v) {
+      call.input = input + valueOf(steps, first, v);
+      kernels_.gradientHalf[1][count](call);
+      call.gradient += blockLength / 2;
+      call.output += blockLength / 2;
     }
   }
 

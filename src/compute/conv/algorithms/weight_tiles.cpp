@@ -79,18 +79,21 @@ WeightTiles chooseHalfTiles(const KernelSet& kernels, int outChannels, int inVal
   const int outBlocks = ceilDivide(outChannels, blockLength);
   WeightTiles whole = chooseWeightTiles(kernels, outBlocks, inValues, pixels);
   const int halves = ceilDivide(outChannels, blockLength / 2);
-  const int limit = kernels.halfLimit;
-  const int halfTiles = halves < 3 ? 0 : halves % 2 != 0 ? (halves - 3) / 6 * 2 + 1 : halves / 6 * 2;
+  const int ofTile = std::min(halves, 3);
+  const int limit = kernels.halfRowLimit[ceilDivide(ofTile, 2)];
+  const int halfTiles = halves == 1 ? 1 : halves == 2 ? 0 : halves % 2 != 0 ? (halves - 3) / 6 * 2 + 1 : halves / 6 * 2;
   if (limit == 0 || halfTiles == 0) return whole;
-  const int wholeBlocks = (halves - 3 * halfTiles) / 2;
+  const int wholeBlocks = (halves - ofTile * halfTiles) / 2;
   WeightTiles tiles{};
   if (wholeBlocks > 0) tiles = chooseWeightTiles(kernels, wholeBlocks, inValues, pixels);
   tiles.halfTiles = halfTiles;
+  tiles.halvesOfTile = ofTile;
   tiles.halfRowParts = cut(std::min(blockLength, inValues), limit);
   const int last = inValues % blockLength;
   if (last != 0) tiles.lastHalfRowParts = cut(last, limit);
   const int fullBlocks = inValues / blockLength;
-  const double ofHalfTile = cyclesOfPart(kernels, 1.5, tiles.halfRowParts, tiles.lastHalfRowParts, fullBlocks, pixels);
+  const double ofHalfTile =
+      cyclesOfPart(kernels, ofTile / 2.0, tiles.halfRowParts, tiles.lastHalfRowParts, fullBlocks, pixels);
   tiles.cyclesOfPixel += halfTiles * ofHalfTile;
   const auto withCalls = [&](const WeightTiles& t) {
     double cycles = t.cyclesOfPixel;

@@ -16,8 +16,8 @@ struct WeightTiles {
   std::vector<Part> rowParts;      // of a full block of input values
   std::vector<Part> lastRowParts;  // of the last one, which may have fewer
   /// Behind these blocks of output channels tiles of a block and a half follow each other. Every other one begins with
-  /// the second half of a block.
-  int halfTiles = 0;
+  /// the second half of a block. Where there is half a block of output channels, it is the only tile.
+  int halfTiles = 0, halvesOfTile = 3;
   std::vector<Part> halfRowParts, lastHalfRowParts;  // their rows
   double cyclesOfPixel;                              // for one tap and all channels
 };
@@ -28,8 +28,8 @@ struct WeightTiles {
 WeightTiles chooseWeightTiles(const KernelSet& kernels, int outBlocks, int inValues, double pixels,
                               int blockRows = blockLength, double besideTile = 0);
 
-/// The same, but as many of `outChannels` in tiles of a block and a half as there are places for, where the kernels
-/// have these and that is faster. A last block of at most half a block is computed by half then.
+/// The same, but as many of `outChannels` in tiles of a block and a half, or half a one, as there are places for, where
+/// the kernels have these and that is faster. A last block of at most half a block is computed by half then.
 WeightTiles chooseHalfTiles(const KernelSet& kernels, int outChannels, int inValues, double pixels);
 
 /// Tiles of one call: those of a block of input values and the same results, if they have equally many rows.

@@ -341,10 +341,10 @@ template <class Wide, class Narrow, int kPixel = blockLength>
 /// A line of the kernel, up to 7 wide.
 template <int kWidth, int kStride, int kPixel>
 void depthwise(const DepthwiseCall& call) {
-  if constexpr (vectorsOfBlock == 2 && kWidth == 3 && kStride == 2 && kPixel != 0) {
-    // Large images come from the third cache, where what can be asked for at once is the limit.
-    constexpr int kFew = 4, leastWidth = 28;
-    if (call.outputWidth >= leastWidth && call.outputWidth % kFew == 0) {
+  if constexpr (hasPairStrips(vectorsOfBlock, kWidth, kStride) && kPixel != 0) {
+    // Of what comes from behind the L2 cache, what can be asked for at once is the limit.
+    constexpr int kFew = 4;
+    if (call.goesByPairs) {
       using Strip = StripShape<kWidth, kStride, false, 0, kFew>;
       depthwiseLines<Strip, Strip, kPixel>(call);
       return;
@@ -367,9 +367,62 @@ void depthwiseSpread(const DepthwiseCall& call) {
   depthwiseLines<StripShape<kWidth, 2, true, kShift, kWide>, StripShape<kWidth, 2, true, kShift, 8>, kPixel>(call);
 }
 
-/// Up to kPixels results at (y, x) of all blocks, a tap at a time.
+/// Where a strip of results of any kernel reads, along the lines.
+struct AnyColumns {
+  int first;         // column of the first tap of the first result
+  int widthOfStrip;  // to that of the last one
+  bool isWhole, hasAllPixels;
+};
+
+/// Up to kPixels results of kVectors vectors of a block from a lane on, a tap at a time.
+template <int kVectors, int kPixels>
+[[gnu::always_inline]] inline void anyStrip(const DepthwiseCall& call, const DepthwiseLines& lines,
+                                            const StripPlace& place, const AnyColumns& columns, int lane) {
+  const std::ptrdiff_t pixel = std::ptrdiff_t{call.strideWidth} * blockLength;
+  Vector sum[kVectors][kPixels];
+#pragma GCC unroll 2
+  for (int v = 0; v < kVectors; ++v) {
+    const Vector start = call.bias != nullptr ? load(call.bias + place.bias + lane + v * TACC_LANES) : Vector{};
+#pragma GCC unroll 16
+    for (int p = 0; p < kPixels; ++p) sum[v][p] = start;
+  }
+  for (int i = 0; i < lines.count; ++i) {
+    const float* weights = lines.weights[i] + place.weights + lane;
+    const float* input = lines.input[i] + place.plane + place.column + lane;
+    int column = columns.first;
+    for (int t = 0; t < call.kernelWidth; ++t) {
+      const bool isInside =
+          columns.isWhole || (columns.hasAllPixels && column >= 0 && column + columns.widthOfStrip < call.inputWidth);
+#pragma GCC unroll 2
+      for (int v = 0; v < kVectors; ++v) {
+        const Vector w = load(weights + v * TACC_LANES);
+        const float* const from = input + v * TACC_LANES;
+        if (isInside) {
+#pragma GCC unroll 16
+          for (int p = 0; p < kPixels; ++p) sum[v][p] += w * load(from + p * pixel);
+        } else {
+#pragma GCC unroll 16
+          for (int p = 0; p < kPixels; ++p) {
+            const int at = column + p * call.strideWidth;
+            if (at >= 0 && at < call.inputWidth && p < place.pixels) sum[v][p] += w * load(from + p * pixel);
+          }
+        }
+      }
+      weights += blockLength;
+      input += call.dilationWidth * std::ptrdiff_t{blockLength};
+      column += call.dilationWidth;
+    }
+  }
+#pragma GCC unroll 2
+  for (int v = 0; v < kVectors; ++v)
+    finishStrip<kPixels, false, blockLength>(call, place, lane + v * TACC_LANES, sum[v]);
+}
+
+/// Up to kPixels results at (y, x) of all blocks. Both vectors of a block together, where it is two: lines of the cache
+/// are asked for once.
 template <int kPixels>
 [[gnu::always_inline]] inline void anyStrips(const DepthwiseCall& call, const DepthwiseLines& lines, int y, int x) {
+  constexpr int kVectors = vectorsOfBlock == 2 ? 2 : 1;
   const std::ptrdiff_t pixel = std::ptrdiff_t{call.strideWidth} * blockLength;
   const int first = x * call.strideWidth - call.padWidth;
   const int widthOfStrip = (kPixels - 1) * call.strideWidth;
@@ -377,7 +430,7 @@ template <int kPixels>
   StripPlace place{std::ptrdiff_t{first} * blockLength, 0, 0, call.outputWidth - x,
                    (std::ptrdiff_t{y} * call.outputWidth + x) * blockLength};
   const bool hasAllPixels = place.pixels >= kPixels;
-  const bool isWhole = first >= 0 && last < call.inputWidth && hasAllPixels;
+  const AnyColumns columns{first, widthOfStrip, first >= 0 && last < call.inputWidth && hasAllPixels, hasAllPixels};
   const int linesAhead = call.spreadsLines ? 1 : newLines(call);
   const int columnsAhead = call.strideWidth < call.kernelWidth ? call.strideWidth : call.kernelWidth;
   for (int block = 0; block < call.blocks; ++block) {
@@ -391,34 +444,8 @@ template <int kPixels>
         }
       }
     }
-    for (int lane = 0; lane < blockLength; lane += TACC_LANES) {
-      Vector sum[kPixels];
-      const Vector start = call.bias != nullptr ? load(call.bias + place.bias + lane) : Vector{};
-#pragma GCC unroll 16
-      for (int p = 0; p < kPixels; ++p) sum[p] = start;
-      for (int i = 0; i < lines.count; ++i) {
-        const float* weights = lines.weights[i] + place.weights + lane;
-        const float* input = lines.input[i] + place.plane + place.column + lane;
-        int column = first;
-        for (int t = 0; t < call.kernelWidth; ++t) {
-          const Vector w = load(weights);
-          if (isWhole || (hasAllPixels && column >= 0 && column + widthOfStrip < call.inputWidth)) {
-#pragma GCC unroll 16
-            for (int p = 0; p < kPixels; ++p) sum[p] += w * load(input + p * pixel);
-          } else {
-#pragma GCC unroll 16
-            for (int p = 0; p < kPixels; ++p) {
-              const int at = column + p * call.strideWidth;
-              if (at >= 0 && at < call.inputWidth && p < place.pixels) sum[p] += w * load(input + p * pixel);
-            }
-          }
-          weights += blockLength;
-          input += call.dilationWidth * std::ptrdiff_t{blockLength};
-          column += call.dilationWidth;
-        }
-      }
-      finishStrip<kPixels, false, blockLength>(call, place, lane, sum);
-    }
+    for (int lane = 0; lane < blockLength; lane += kVectors * TACC_LANES)
+      anyStrip<kVectors, kPixels>(call, lines, place, columns, lane);
     moveToNextBlock(call, place);
   }
 }

@@ -214,7 +214,8 @@ template <class Strip, int kStride, int kPixel, class Ends, int kRows>
 /// A strip of lines [from, to), whose vectors take turns.
 template <class Strip, int kStride, int kPixel, class Ends, int kRows>
 [[gnu::always_inline]] inline void gradientColumn(const GradientLines<kRows>& lines, const StripPlace& place,
-                                                  const GradientSums<kRows, Strip::width>& sums, int from, int to) {
+                                                  const GradientSums<kRows, Strip::width>& sums, int from, int to,
+                                                  int channels) {
   Vector sum[kRows][Strip::width];
   for (int y = from; y < to;) {
     GradientLine line = lines.line(y);
@@ -223,7 +224,7 @@ template <class Strip, int kStride, int kPixel, class Ends, int kRows>
       if constexpr (Ends::areKnown && goesByPairs<Strip::width, kStride>()) {
         for (int row = 0; row < kRows; ++row) gradientStripOfPair<Strip, kStride, kPixel, Ends>(line, place, row, sums);
       } else {
-        for (int lane = 0; lane < blockLength; lane += TACC_LANES) {
+        for (int lane = 0; lane < channels; lane += TACC_LANES) {
           sums.read(sum, lane);
           gradientStrip<Strip, kStride, kRows, kPixel, Ends, true>(line, place, lane, sum);
           sums.write(sum, lane);
@@ -233,7 +234,7 @@ template <class Strip, int kStride, int kPixel, class Ends, int kRows>
     }
     if (y == to) break;
     line = lines.line(y++);
-    for (int lane = 0; lane < blockLength; lane += TACC_LANES) {
+    for (int lane = 0; lane < channels; lane += TACC_LANES) {
       sums.read(sum, lane);
       gradientStrip<Strip, kStride, kRows, kPixel, EndsOfPart<Strip, kStride, Ends>, false>(line, place, lane, sum);
       sums.write(sum, lane);
@@ -312,7 +313,7 @@ template <int kWidth, int kStride, int kRows, int kPixel>
           call, x, [&]<class Strip, bool kIsFirst>(const StripPlace& place) __attribute__((always_inline)) {
             visitGradientEnds<Strip, kStride, kIsFirst>(
                 place, [&]<class Ends>(Ends) __attribute__((always_inline)) {
-                  gradientColumn<Strip, kStride, kPixel, Ends>(lines, place, sums, from, to);
+                  gradientColumn<Strip, kStride, kPixel, Ends>(lines, place, sums, from, to, call.channels);
                 });
           });
     }

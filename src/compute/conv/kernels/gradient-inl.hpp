@@ -129,7 +129,7 @@ template <int kVectors, int kRows, int kColumns>
     }
   }
   if (kVectors % vectorsOfBlock != 0 && call.endsWithin && !call.accumulate) {
-    float* const rest = output + outputBlock + TACC_LANES;
+    float* const rest = output + (kBlocks - 1) * outputBlock + TACC_LANES;
 #pragma GCC unroll 16
     for (int c = 0; c < kRows; ++c) store(rest + c * row, Vector{});
   }

@@ -115,8 +115,9 @@ struct GradientCall {
   std::ptrdiff_t inputBlock;    // from block to block
   const std::int32_t* lanes;    // for permuted kernels, for each row, as in TileCall
   const std::int32_t* offsets;  // likewise
-  /// For those of a block and a half: they begin with the second half of a block; they end with the first half of one
-  /// whose second half has no channels, where zeros are written unless something is added to what is there.
+  /// For those of half a block or a block and a half: they begin with the second half of a block; they end with the
+  /// first half of one whose second half has no channels, where zeros are written unless something is added to what is
+  /// there.
   bool beginsWithin = false, endsWithin = false;
   // For those of three taps: pixels of a line of the input, and how many of the output come before them.
   int inputPixels, shift;
@@ -185,7 +186,13 @@ struct DepthwiseCall {
   std::ptrdiff_t ahead;  // floats of the input that are fetched before they are read; 0: none
   taccActivation_t activation;
   bool isNonTemporal;  // the output is stored non-temporally
+  bool goesByPairs;    // in strips of both vectors of a block, where hasPairStrips()
 };
+
+/// Whether there are channel-wise kernels for whole blocks at a time where a block is two vectors.
+constexpr bool hasPairStrips(int vectorsOfBlock, int width, int stride) {
+  return vectorsOfBlock == 2 && width == 3 && stride <= 2;
+}
 
 /// Adds to a channel-wise kernel's gradient, of one image and block of 16 channels, what lines [from, to) of the
 /// output's gradient contribute.
@@ -200,6 +207,7 @@ struct DepthwiseGradientCall {
   std::ptrdiff_t ahead, gradientAhead;  // floats of both tensors that are fetched before they are read; 0: none
   float* sums;                          // 16 floats for each tap
   std::ptrdiff_t sumsLine;              // from line to line of the kernel
+  int channels;                         // vectors without any are not computed
 };
 
 /// Winograd's input transforms of tiles that follow each other in a line of one image's block of channels. What lies
@@ -265,12 +273,14 @@ struct KernelSet {
   int pixelsOfStep;  // of gradient tiles: 1, or 2, whose floats are pairs of what a pixel and the next one have
   GradientKernel gradient[maxBlocks + 1][maxRows + 1];  // [blocks][rows]
   GradientKernel gradientLines[maxBlocks + 1];          // of nine rows, three of each of three lines; null: too many
-  /// Tiles of a block and a half, if a vector is half a block: the second half of the last block is written as zeros,
-  /// and its weights are there but are not read. Those of gradients begin and end as their call says.
-  int halfLimit;                                  // most pixels or rows of these; 0: there are none
-  TileKernel tileHalf[maxPixels + 1];             // [pixels]; inputPixel is blockPixel
-  TileKernel stridedHalf[maxPixels + 1];          // the same for any inputPixel
-  GradientKernel gradientHalf[maxRows + 1];       // [rows]
+  /// Tiles of half a block and of a block and a half, if a vector is half a block: the second half of the last block is
+  /// written as zeros, and its weights are there but are not read. Gradients of a block and a half begin and end as
+  /// their call says.
+  int halfPixelLimit[3];                          // [blocks: 1 or 2]: most pixels of these; 0: there are none
+  TileKernel tileHalf[3][maxPixels + 1];          // [blocks][pixels]; inputPixel is blockPixel
+  TileKernel stridedHalf[3][maxPixels + 1];       // the same for any inputPixel
+  int halfRowLimit[3];                            // [blocks: 1 or 2]: most rows of gradients of these
+  GradientKernel gradientHalf[3][maxRows + 1];    // [blocks][rows]
   int permutedLanes;                              // values that a lane of a permuted kernel can choose from
   int permutedPixelLimit;                         // most pixels of a permuted tile
   TileKernel permuted[maxPixels + 1];             // [pixels], of one block; inputPixel is 16

@@ -42,14 +42,22 @@ constexpr void fillBlocks(KernelSet& set) {
   if constexpr (rowLimits[kBlocks] >= 9) set.gradientLines[kBlocks] = gradient<kVectors, 9, 3>;
 }
 
-/// Where a vector is half a block: tiles of a block and a half.
+/// Where a vector is half a block: tiles that end with half a one.
 template <int kVectors, int... kIndex>
-constexpr void fillHalves(KernelSet& set, std::integer_sequence<int, kIndex...>) {
-  set.halfLimit = sizeof...(kIndex);
-  ((set.tileHalf[kIndex + 1] = tile<kVectors, kIndex + 1, blockLength>,
-    set.stridedHalf[kIndex + 1] = tile<kVectors, kIndex + 1, 0>,
-    set.gradientHalf[kIndex + 1] = gradient<kVectors, kIndex + 1>),
+constexpr void fillHalfTiles(KernelSet& set, std::integer_sequence<int, kIndex...>) {
+  constexpr int kBlocks = blocksOf(kVectors);
+  set.halfPixelLimit[kBlocks] = sizeof...(kIndex);
+  ((set.tileHalf[kBlocks][kIndex + 1] = tile<kVectors, kIndex + 1, blockLength>,
+    set.stridedHalf[kBlocks][kIndex + 1] = tile<kVectors, kIndex + 1, 0>),
    ...);
+}
+
+/// Gradients of such.
+template <int kVectors, int... kIndex>
+constexpr void fillHalfGradients(KernelSet& set, std::integer_sequence<int, kIndex...>) {
+  constexpr int kBlocks = blocksOf(kVectors);
+  set.halfRowLimit[kBlocks] = sizeof...(kIndex);
+  ((set.gradientHalf[kBlocks][kIndex + 1] = gradient<kVectors, kIndex + 1>), ...);
 }
 
 /// Most pixels of a tile of one block all of whose weights are in registers: a permuted kernel has all of them there.
@@ -153,7 +161,12 @@ constexpr KernelSet makeKernels(std::string_view isa) {
   fillBlocks<2>(set);
   fillBlocks<3>(set);
   fillBlocks<4>(set);
-  if constexpr (vectorsOfBlock == 2) fillHalves<3>(set, std::make_integer_sequence<int, 4>());
+  if constexpr (vectorsOfBlock == 2) {
+    fillHalfTiles<1>(set, std::make_integer_sequence<int, 8>());
+    fillHalfTiles<3>(set, std::make_integer_sequence<int, 4>());
+    fillHalfGradients<1>(set, std::make_integer_sequence<int, 8>());
+    fillHalfGradients<3>(set, std::make_integer_sequence<int, 4>());
+  }
   fillPermuted(set);
   fillDepthwise<2>(set);
   fillDepthwise<3>(set);
