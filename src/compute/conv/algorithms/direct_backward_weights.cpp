@@ -190,8 +190,7 @@ class DirectBackwardWeights final : public ConvPlan {
     double bestParts = 1;
     for (double parts = 1; parts <= pixels / 48; parts *= 2) {
       const double pairBytes = (inputBytes / inBlocks() + blocks * gradientBytes / outBlocks()) / parts;
-      // What nearly fills the cache drives parts of itself out of it: planes of many images lie anywhere.
-      const bool allFit = (inputBytes + gradientBytes) / parts <= 0.75 * cacheBytes;
+      const bool allFit = (inputBytes + gradientBytes) / parts <= cacheBytes;
       const double passes = pairBytes <= cacheBytes / 2 ? 1 : s.kernelHeight * s.kernelWidth;
       // Those blocks of the gradient that all blocks of the input are multiplied with.
       const bool gradientStays = blocks * gradientBytes / outBlocks() / parts <= cacheBytes / 4;

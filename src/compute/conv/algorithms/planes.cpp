@@ -19,7 +19,7 @@ constexpr int mostChannels = 8;
 /// Beside the products, for each line.
 constexpr double cyclesOfLine = 70;
 /// What beginning a line of the input and of the kernel costs, and where a stride has taken it apart.
-constexpr double cyclesOfLineSum = 12, cyclesOfPhaseSum = 20;
+constexpr double cyclesOfLineSum = 6, cyclesOfPhaseSum = 20;
 /// Of the lines and lists of one worker.
 constexpr std::size_t mostScratchFloats = 256 * 1024;
 
