@@ -29,7 +29,7 @@ struct Descriptor {
   BufferExchange::Reference send, receive;
   std::uint8_t sendAccess, receiveAccess, inPlace;
   float seconds;
-  std::uint8_t fresh;
+  std::uint8_t fresh, isAhead;
 };
 
 /// Shared memory with nothing behind it.
@@ -87,8 +87,7 @@ class Node {
       postLine(rank, signature, honest, true);
     }
     CallBuffers found;
-    (void)buffers_->run(
-        {}, [](int) { return UserBuffers{}; }, 0, found);
+    (void)buffers_->run({}, [](int) { return UserBuffers{}; }, 0, found, {});
     other.join();
     third.join();
     base_ = buffers_->resolve(liar, {given_, libraryHeaderBytes}, 1);
@@ -150,7 +149,8 @@ class Node {
     }
     const auto buffersOf = [&](int rank) { return usedBuffers(made, rank, ranks); };
     CallBuffers found;
-    const auto agreed = buffers_->run(buffersOf(self), buffersOf, 0, found);
+    const int ahead = input.below(2) == 0 ? liar : -1;  // who may say that it does not wait for the others
+    const auto agreed = buffers_->run(buffersOf(self), buffersOf, 0, found, {.rank = ahead});
     for (int rank = 1; rank < ranks; ++rank) {
       const auto index = static_cast<std::size_t>(rank);
       if (agreed.facts.input == Access::mapped) check(rank, found.remoteSend[index], buffersOf(rank).sendBytes);
@@ -216,7 +216,7 @@ class Node {
 std::vector<Bytes> seeds() {
   std::vector<Bytes> corpus;
   for (const std::uint64_t offset : {std::uint64_t{libraryHeaderBytes}, std::uint64_t{0}, std::uint64_t{1} << 40}) {
-    Descriptor lie{{1, offset}, {1, offset}, 2, 2, 0, 1, 0};
+    Descriptor lie{{1, offset}, {1, offset}, 2, 2, 0, 1, 0, 0};
     Output output;
     for (int collective = 0; collective <= static_cast<int>(Collective::barrier); ++collective) {
       output.byte(0).byte(collective).value(std::uint16_t{3000}).byte(0).byte(0).byte(1);
