@@ -58,14 +58,14 @@ WeightTiles chooseWeightTiles(const KernelSet& kernels, int outBlocks, int inVal
     WeightTiles tiles{};
     tiles.blockParts = cut(outBlocks, blocks);
     tiles.rowParts = cut(std::min(blockRows, inValues), limit);
-    const int last = inValues % blockRows;
+    const int fullBlocks = inValues / blockRows, last = inValues % blockRows;
     if (last != 0) tiles.lastRowParts = cut(last, limit);
     for (const WeightTiles::Part& block : tiles.blockParts) {
       tiles.cyclesOfPixel +=
-          cyclesOfPart(kernels, block.size(), tiles.rowParts, tiles.lastRowParts, inValues / blockRows, pixels);
+          cyclesOfPart(kernels, block.size(), tiles.rowParts, tiles.lastRowParts, fullBlocks, pixels);
     }
-    const double rowParts = static_cast<double>(tiles.rowParts.size()) * (inValues / blockRows) +
-                            static_cast<double>(tiles.lastRowParts.size());
+    const double rowParts =
+        static_cast<double>(tiles.rowParts.size()) * fullBlocks + static_cast<double>(tiles.lastRowParts.size());
     const double cycles =
         tiles.cyclesOfPixel + rowParts * static_cast<double>(tiles.blockParts.size()) * besideTile / pixels;
     if (!best.blockParts.empty() && cycles >= bestCycles) continue;
