@@ -26,7 +26,7 @@ constexpr std::size_t inputBytesAtOnce = 384 * 1024;
 // What a run of values costs beside its products. Permuted, several of them are one.
 constexpr double cyclesOfRun = 4, cyclesOfPermutedRun = 1;
 
-/// What a permuted tile costs beside: its tables of lanes.
+/// What a permuted tile costs beside, whatever its width: its tables of lanes.
 constexpr double cyclesOfPermutedTile = 20;
 
 /// Tiles of a call behind which it is asked what to fetch next.
@@ -88,6 +88,7 @@ DirectDriver::DirectDriver(DirectShape shape, const KernelSet& kernels) : shape_
         {wholeBlocks, half->blocks, static_cast<std::ptrdiff_t>(wholeBlocks * rows_ * blockLength), true});
     (wholeBlocks > 0 ? halfTiles_ : tiles_) = makeTiles(half->tilesOfLine);
   }
+  if (shape_.isPermuted) cycles_ += cyclesOfPermutedTile * static_cast<double>(tiles_.size() * groups_.size());
   if (shape_.isScattered) makeValues();
   chooseChunks();
 }
@@ -151,7 +152,7 @@ double DirectDriver::cyclesOfLine(double blocks, int tiles, double inside) const
   };
   // As makeTiles() does.
   const auto cyclesOfTile = [&](const auto& self, int x, int pixels) -> double {
-    double cycles = tileCycles(kernels_, blocks, pixels) + (shape_.isPermuted ? cyclesOfPermutedTile : 0);
+    double cycles = tileCycles(kernels_, blocks, pixels);
     for (const auto& [dx, taps] : columns) {
       const TapFit fit = fitTap(dx, shape_.strideWidth, x, pixels, shape_.inWidth, mostOut());
       if (fit.used == 0) continue;
