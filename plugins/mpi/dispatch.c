@@ -57,26 +57,45 @@ static Function functionIn(void* library, const char* prefix, const char* name) 
   return function;
 }
 
-static int seekMpi(struct dl_phdr_info* object, size_t size, void* found) {
+static int isOwn(void* function) {
+  Dl_info one, self;
+  return dladdr(function, &one) != 0 && dladdr(names, &self) != 0 && one.dli_fbase == self.dli_fbase;
+}
+
+struct Sought {
+  const char* symbol;
   void* library;
+};
+
+static int seekIn(struct dl_phdr_info* object, size_t size, void* argument) {
+  struct Sought* const sought = argument;
+  void* library;
+  void* found;
   (void)size;
   if (object->dlpi_name == NULL || object->dlpi_name[0] == '\0') return 0;
   library = dlopen(object->dlpi_name, RTLD_NOLOAD | RTLD_LAZY);
   if (library == NULL) return 0;
-  if (dlsym(library, "PMPI_Allreduce") == NULL) {
+  found = dlsym(library, sought->symbol);
+  if (found == NULL || isOwn(found)) {
     dlclose(library);
     return 0;
   }
-  *(void**)found = library;
+  sought->library = library;
   return 1;
+}
+
+void* libraryWith(const char* symbol) {
+  struct Sought sought = {symbol, NULL};
+  dl_iterate_phdr(seekIn, &sought);
+  return sought.library;
 }
 
 /* The MPI of this process, NULL when there is none. An interpreter's extension may have loaded it for itself alone; the
  * library for it has to see it as well. */
 static void* findMpi(void) {
-  void* mpi = NULL;
+  void* mpi;
   if (dlsym(RTLD_DEFAULT, "PMPI_Allreduce") != NULL) return dlopen(NULL, RTLD_LAZY);
-  dl_iterate_phdr(seekMpi, &mpi);
+  mpi = libraryWith("PMPI_Allreduce");
   if (mpi != NULL) {
     struct link_map* map = NULL;
     if (dlinfo(mpi, RTLD_DI_LINKMAP, &map) == 0) dlopen(map->l_name, RTLD_NOLOAD | RTLD_LAZY | RTLD_GLOBAL);

@@ -11,4 +11,8 @@ typedef long (*LongFunction)(long, long, long, long, long, long, long, long, lon
  * no MPI. */
 __attribute__((visibility("hidden"))) void* partForMpi(void);
 
+/* A library, other than this one, in which `symbol` is found, also one that was loaded for somebody alone; NULL for
+ * none. It stays open. */
+__attribute__((visibility("hidden"))) void* libraryWith(const char* symbol);
+
 #endif

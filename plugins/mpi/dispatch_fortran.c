@@ -4,7 +4,6 @@
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <errno.h>
-#include <link.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -24,39 +23,16 @@ static const char* const fortranNames[] = {TACC_MPI_FORTRAN_FUNCTIONS(FORTRAN_NA
 static LongFunction functions[functionCount]; /* each written once, by resolve() */
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 
-struct Sought {
-  const char* name;
-  void* found;
-};
-
-static int isOwn(void* function) {
-  Dl_info one, self;
-  return dladdr(function, &one) != 0 && dladdr(names, &self) != 0 && one.dli_fbase == self.dli_fbase;
-}
-
-static int seekIn(struct dl_phdr_info* object, size_t size, void* argument) {
-  struct Sought* const sought = argument;
-  void* library;
-  void* found;
-  (void)size;
-  if (object->dlpi_name == NULL || object->dlpi_name[0] == '\0') return 0;
-  library = dlopen(object->dlpi_name, RTLD_NOLOAD | RTLD_LAZY);
-  if (library == NULL) return 0;
-  found = dlsym(library, sought->name);
-  dlclose(library);
-  if (found == NULL || isOwn(found)) return 0;
-  sought->found = found;
-  return 1;
-}
-
 /* The MPI's own, also where an interpreter's extension has loaded it for itself alone. */
-static void* findOriginal(const char* prefix, const char* name, const char* suffix) {
+static void* findOriginal(const char* fortranName) {
   char whole[64];
-  struct Sought sought = {whole, NULL};
-  snprintf(whole, sizeof whole, "%s%s%s", prefix, name, suffix);
-  sought.found = dlsym(RTLD_NEXT, whole);
-  if (sought.found == NULL) dl_iterate_phdr(seekIn, &sought);
-  return sought.found;
+  void* found;
+  void* library;
+  snprintf(whole, sizeof whole, "mpi_%s_", fortranName);
+  found = dlsym(RTLD_NEXT, whole);
+  if (found != NULL) return found;
+  library = libraryWith(whole);
+  return library == NULL ? NULL : dlsym(library, whole);
 }
 
 static void resolve(void) {
@@ -68,7 +44,7 @@ static void resolve(void) {
     LongFunction function;
     snprintf(whole, sizeof whole, "taccMpiFortran_%s", names[i]);
     found = part == NULL ? NULL : dlsym(part, whole);
-    if (found == NULL) found = findOriginal("mpi_", fortranNames[i], "_");
+    if (found == NULL) found = findOriginal(fortranNames[i]);
     memcpy(&function, &found, sizeof function);
     __atomic_store_n(&functions[i], function, __ATOMIC_RELEASE);
   }

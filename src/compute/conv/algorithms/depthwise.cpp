@@ -215,7 +215,9 @@ class Depthwise final : public LinesPlan {
     const std::size_t planeBytes = bytesOfPlane();
     // What is read from behind the caches is fetched; with a stride what the lines leave no time for is not.
     if (shape().kernelHeight < shape().strideHeight && !line_.spreadsLines) {
-      if (bytesUsed() > 2 * double(l2CacheBytes())) line_.ahead = floatsOfLinesAhead();
+      if (bytesUsed() > 2 * double(l2CacheBytes())) {
+        line_.ahead = floatsOfLinesAhead(line_.strideHeight, line_.inputWidth, floatsAhead);
+      }
     } else if (comesFromMemory() && (shape().strideHeight == 1 || parts_.front().kernel == kernels_.depthwiseAny)) {
       line_.ahead = floatsAhead;
     }
@@ -224,13 +226,6 @@ class Depthwise final : public LinesPlan {
     const std::size_t most = workers > 1 ? planes / (4 * workers) : planes;
     const std::size_t bytes = comesFromMemory() ? bytesInTurnFromMemory : bytesInTurn;
     blocksAtOnce_ = std::max<std::size_t>(1, std::min(bytes / planeBytes, most));
-  }
-
-  /// Where lines are left out between those that are read: from some to those that later results read, as far as
-  /// floatsAhead at least.
-  std::ptrdiff_t floatsOfLinesAhead() const {
-    const std::ptrdiff_t lines = std::ptrdiff_t{line_.strideHeight} * line_.inputWidth * blockLength;
-    return (floatsAhead + lines - 1) / lines * lines;
   }
 
   /// The same where pixels are apart: the blocks of a pixel follow each other in memory, so a strip of many of them is

@@ -43,6 +43,13 @@ constexpr bool hasKernelsApart(const Description& d) {
          s.padWidth < s.kernelWidth;
 }
 
+/// Where a stride leaves out lines of so many pixels: from some that are read to those that later results read, `least`
+/// floats at least.
+constexpr std::ptrdiff_t floatsOfLinesAhead(int strideHeight, int width, std::ptrdiff_t least) {
+  const std::ptrdiff_t lines = std::ptrdiff_t{strideHeight} * width * blockLength;
+  return (least + lines - 1) / lines * lines;
+}
+
 constexpr int channelsOfBlock(const Shape& s, int block) {
   return std::min(blockLength, s.inChannels - block * blockLength);
 }

@@ -46,7 +46,8 @@ class DepthwiseGradients final : public ConvPlan {
     const std::ptrdiff_t floats = s.batch * s.inBlocks() * (s.inPlane() + s.outPlane());
     isFetched_ = !isApart(d) && layers::isTooLargeForCaches(static_cast<std::size_t>(floats) * sizeof(float));
     if (isFetched_ && fetchesStrips()) {
-      ahead_ = s.kernelHeight < s.strideHeight ? floatsOfLinesAhead() : floatsOfStripsAhead;
+      ahead_ = s.kernelHeight < s.strideHeight ? floatsOfLinesAhead(s.strideHeight, s.width, floatsOfStripsAhead)
+                                               : floatsOfStripsAhead;
       isFetched_ = false;
     }
     if (isFetched_) {
@@ -214,12 +215,6 @@ class DepthwiseGradients final : public ConvPlan {
     const bool isStrip = s.strideHeight == 1 && s.strideWidth == 1 && s.outWidth <= pixelsOfStrip;
     const bool leavesOutLines = s.kernelHeight < s.strideHeight;
     return kernels_.fmaLanes == blockLength && !taps_.empty() && (isStrip || leavesOutLines);
-  }
-
-  /// Where lines are left out between those that are read: from some to those that later results read.
-  std::ptrdiff_t floatsOfLinesAhead() const {
-    const std::ptrdiff_t lines = std::ptrdiff_t{shape().strideHeight} * shape().width * blockLength;
-    return (floatsOfStripsAhead + lines - 1) / lines * lines;
   }
 
   /// Fetches some floats that come from memory.

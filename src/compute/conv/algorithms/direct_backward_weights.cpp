@@ -310,7 +310,7 @@ class DirectBackwardWeights final : public ConvPlan {
 
   /// In how many parts pixels are gone through, each by all tiles of a block, so that the L1 cache keeps it for them:
   /// tiles of short vectors read more, for what they multiply, than the L2 cache gives. Many pixels hide how it begins.
-  int partsOf(int pixels, const OutPart& outs) const {
+  int partsOfPixels(int pixels, const OutPart& outs) const {
     constexpr int bytesOfPart = 24 * 1024, mostPixels = 400;
     const bool isProduct = shape().kernelHeight * shape().kernelWidth == 1;
     if (kernels_.fmaLanes == blockLength || !isProduct || pixels > mostPixels) return 1;
@@ -380,7 +380,7 @@ class DirectBackwardWeights final : public ConvPlan {
         }
         const std::vector<WeightTiles::Part>& parts = rowPartsOf(outs, rows < blockLength);
         call.parts = areEqual(parts) ? static_cast<int>(parts.size()) : 1;
-        const int pixels = call.pixels, chunks = call.lines == 1 ? partsOf(pixels, outs) : 1;
+        const int pixels = call.pixels, chunks = call.lines == 1 ? partsOfPixels(pixels, outs) : 1;
         const float* const tapGradient = call.gradient;
         const bool accumulates = call.accumulate;
         for (int chunk = 0, first = 0; chunk < chunks; ++chunk, first += call.pixels) {

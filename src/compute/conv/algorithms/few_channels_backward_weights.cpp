@@ -46,7 +46,7 @@ class FewChannelsBackwardWeights final : public ConvPlan {
         image_(image),
         tiles_(tiles),
         joinsLines_(joinsLines),
-        linesInTurn_(linesInTurn()) {
+        linesInTurn_(chooseLinesInTurn()) {
     if (d.maxWorkers <= 1) return;
     dealOut(tiles_, static_cast<std::size_t>(d.maxWorkers));
     tasks_ = tiles_.blockParts.size();
@@ -133,7 +133,7 @@ class FewChannelsBackwardWeights final : public ConvPlan {
   }
 
   /// Lines of the gradient of the largest tile's blocks that are gone through for all values.
-  int linesInTurn() const {
+  int chooseLinesInTurn() const {
     constexpr int bytesInTurn = 24 * 1024;
     const std::ptrdiff_t lineBytes =
         std::ptrdiff_t{shape().outWidth} * tiles_.blockParts.front().size() * blockLength * sizeof(float);
