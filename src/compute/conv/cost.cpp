@@ -12,11 +12,26 @@
 namespace tacc::conv {
 namespace {
 
+#if defined(__x86_64__)
+bool isOf(unsigned vendor) {
+  unsigned eax = 0, ebx = 0, ecx = 0, edx = 0;
+  return __get_cpuid(0, &eax, &ebx, &ecx, &edx) != 0 && ebx == vendor;
+}
+#endif
+
+bool isIntel() {
+#if defined(__x86_64__)
+  return isOf(signature_INTEL_ebx);
+#else
+  return false;
+#endif
+}
+
 /// Zen 4 runs an instruction of 512 bits as two halves.
 bool hasHalfVectors() {
 #if defined(__x86_64__)
+  if (!isOf(signature_AMD_ebx)) return false;
   unsigned eax = 0, ebx = 0, ecx = 0, edx = 0;
-  if (__get_cpuid(0, &eax, &ebx, &ecx, &edx) == 0 || ebx != signature_AMD_ebx) return false;
   __get_cpuid(1, &eax, &ebx, &ecx, &edx);
   const unsigned family = (eax >> 8 & 15) + (eax >> 20 & 255);
   return family == 0x19;
@@ -57,8 +72,14 @@ double insidePairs(int results, int taps, int stride, int dilation, int pad, int
   return pairs;
 }
 
+bool hasFarCaches() {
+  static const bool isMesh = isIntel() && l2CacheBytes() >= std::size_t{1024} * 1024;
+  return isMesh;
+}
+
 double transferCycles(double bytes, double ofMemory) {
-  constexpr double lastCacheBytes = 16 * 1024 * 1024, ofLastCache = 20;
+  const double lastCacheBytes = (hasFarCaches() ? 32 : 16) * 1024 * 1024, ofLastCache = hasFarCaches() ? 9 : 20;
+  if (hasFarCaches()) ofMemory *= 0.45;
   if (staysInL2(static_cast<std::size_t>(bytes))) return 0;
   // Of what is little more than half of the L2 cache, most is still there.
   const double half = static_cast<double>(l2CacheBytes()) / 2;

@@ -32,6 +32,10 @@ inline constexpr double callCycles = 40, lineCycles = 6;
 /// How many pairs of a result and a tap read something that is inside, in one dimension.
 double insidePairs(int results, int taps, int stride, int dilation, int pad, int size);
 
+/// Servers of Intel: all cores share a large last cache over a mesh. A core gets 9 bytes a cycle from it and 4 from
+/// memory (measured on Emerald Rapids), half and less of what others get.
+bool hasFarCaches();
+
 /// Cycles that the caches or memory take at least for `bytes` bytes, if they do not stay in the L2 cache:
 /// `ofMemory` bytes a cycle from memory, more from the third cache.
 double transferCycles(double bytes, double ofMemory);

@@ -9,6 +9,7 @@
 #include <optional>
 #include <utility>
 
+#include "compute/conv/algorithms/streamed_pixels.hpp"
 #include "compute/conv/cost.hpp"
 #include "compute/conv/shape.hpp"
 #include "core/error.hpp"
@@ -365,13 +366,6 @@ namespace {
 
 /// Zeros for the 16 channels of a pixel.
 void clearPixel(float* to) { std::memset(to, 0, blockLength * sizeof(float)); }
-void clearPixelNonTemporal(float* to) {
-#if defined(__x86_64__)
-  for (int lane = 0; lane < blockLength; lane += 4) _mm_stream_ps(to + lane, _mm_setzero_ps());
-#else
-  clearPixel(to);
-#endif
-}
 
 }  // namespace
 

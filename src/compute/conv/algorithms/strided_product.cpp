@@ -6,6 +6,7 @@
 
 #include "compute/conv/algorithms.hpp"
 #include "compute/conv/algorithms/caching.hpp"
+#include "compute/conv/algorithms/streamed_pixels.hpp"
 #include "compute/conv/layout.hpp"
 
 namespace tacc::conv {
@@ -151,7 +152,22 @@ class StridedProduct final : public ConvPlan {
       for (std::size_t index = task * ofTask; index < (task + 1) * ofTask; ++index) {
         visit(static_cast<std::ptrdiff_t>(index) / lines, static_cast<std::ptrdiff_t>(index) % lines);
       }
+      if (isStreamed()) endNonTemporal();
     });
+  }
+
+  /// Whether the gradient of the input, most of it zeros, is stored past the caches.
+  bool isStreamed() const {
+    return description_.pass == taccConvBackwardData && !description_.accumulate &&
+           description_.inputLayout == taccLayoutNchw16c && isNonTemporalResult(description_);
+  }
+
+  /// Calls body(copy, clear) of a pixel of the result.
+  template <class Body>
+  void withStores(const Body& body) const {
+    if (isStreamed()) return body(copyPixelNonTemporal, clearPixelNonTemporal);
+    const std::size_t bytes = static_cast<std::size_t>(pixel()) * sizeof(float);
+    withCopy([&](const auto& copy) { body(copy, [=](float* to) { std::memset(to, 0, bytes); }); });
   }
 
   /// `copy` copies the floats of a pixel: of a block with a size that the compiler knows.
@@ -220,10 +236,7 @@ class StridedProduct final : public ConvPlan {
     const Shape& s = shape();
     const std::ptrdiff_t ofPixel = pixel();
     if (ofPixel == 1) return spreadFloats(pixels, images, executor);
-    const auto clear = [&](float* to, std::ptrdiff_t count) {
-      std::memset(to, 0, static_cast<std::size_t>(count * ofPixel) * sizeof(float));
-    };
-    withCopy([&](const auto& copy) {
+    withStores([&](const auto& copy, const auto& clear) {
       forEachLine(s.height, executor, [&](std::ptrdiff_t plane, std::ptrdiff_t y) {
         float* const line = images + (plane * s.height + y) * s.width * ofPixel;
         const float* from = pixels + (plane * s.outHeight + y / s.strideHeight) * s.outWidth * ofPixel;
@@ -235,14 +248,17 @@ class StridedProduct final : public ConvPlan {
           }
           return;
         }
-        std::ptrdiff_t column = 0;
+        const auto clearBetween = [&](int first, int end) {
+          for (int x = first; x < end; ++x) clear(line + x * ofPixel);
+        };
+        int column = 0;
         for (int x = 0; x < count; ++x, from += ofPixel) {
           copy(line + column * ofPixel, from);
-          const std::ptrdiff_t next = std::min<std::ptrdiff_t>(s.width, column + s.strideWidth);
-          clear(line + (column + 1) * ofPixel, next - column - 1);
+          const int next = std::min(s.width, column + s.strideWidth);
+          clearBetween(column + 1, next);
           column = next;
         }
-        clear(line + column * ofPixel, s.width - column);
+        clearBetween(column, s.width);
       });
     });
   }
