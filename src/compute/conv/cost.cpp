@@ -87,6 +87,8 @@ double transferCycles(double bytes, double ofMemory) {
   return part * bytes / (bytes > lastCacheBytes ? ofMemory : ofLastCache);
 }
 
+double farTransferCycles(double bytes, double ofMemory) { return hasFarCaches() ? transferCycles(bytes, ofMemory) : 0; }
+
 std::size_t l2CacheBytes() {
   static const std::size_t bytes = readL2CacheBytes();
   return bytes;

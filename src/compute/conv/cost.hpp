@@ -40,6 +40,9 @@ bool hasFarCaches();
 /// `ofMemory` bytes a cycle from memory, more from the third cache.
 double transferCycles(double bytes, double ofMemory);
 
+/// The same where caches are far, and 0 elsewhere: of what hides behind the products there.
+double farTransferCycles(double bytes, double ofMemory);
+
 /// The L2 cache of this CPU, 512 KiB to 2 MiB; 512 KiB where the system does not tell.
 std::size_t l2CacheBytes();
 

@@ -1,10 +1,12 @@
 // The direct convolution, forward: the tile kernel over the image as it lies in memory. A 1x1 convolution is a product
 // of matrices: its image is one long line.
+#include <algorithm>
 #include <cstring>
 
 #include "compute/conv/algorithms.hpp"
 #include "compute/conv/algorithms/caching.hpp"
 #include "compute/conv/algorithms/direct_shapes.hpp"
+#include "compute/conv/cost.hpp"
 #include "compute/conv/task_partition.hpp"
 #include "compute/conv/weights.hpp"
 
@@ -27,7 +29,10 @@ class DirectForward final : public ConvPlan {
     return driver_.packedFloats() * static_cast<std::size_t>(shape().groups);
   }
   double predictedSeconds() const override {
-    return driver_.cycles() * shape().lines() * shape().groups / assumedHertz;
+    const Shape& s = shape();
+    const std::ptrdiff_t used = std::min(s.inPlane(), s.outPlane() * s.kernelHeight * s.kernelWidth);
+    const double bytes = double(s.batch) * double(s.inBlocks() * used + s.outBlocks() * s.outPlane()) * sizeof(float);
+    return std::max(driver_.cycles() * s.lines() * s.groups, farTransferCycles(bytes, 12)) / assumedHertz;
   }
 
   void pack(const float* weights, float* packed) const override {

@@ -68,9 +68,10 @@ class FewChannelsBackwardWeights final : public ConvPlan {
     const double bytesOfCycle = sumBytes > bytesOfL1 ? 20 : 64;
     const double added = (shape().batch * parts - 1) * 2 * sumBytes / bytesOfCycle;
     const double inside = joinsLines_ ? 1 : image_.insidePart();
-    return (lines * inside * shape().outWidth * sweeps * tiles_.cyclesOfPixel + beside + added +
-            shape().batch * image_.copyCycles()) /
-           assumedHertz;
+    const double cycles = lines * inside * shape().outWidth * sweeps * tiles_.cyclesOfPixel + beside + added +
+                          shape().batch * image_.copyCycles();
+    const double bytes = double(shape().batch) * double(shape().outBlocks() * shape().outPlane()) * sizeof(float);
+    return std::max(cycles, farTransferCycles(bytes, 12)) / assumedHertz;
   }
 
   void run(const Buffers& buffers, const TaskExecutor& executor) const override {

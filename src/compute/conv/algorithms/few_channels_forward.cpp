@@ -1,7 +1,10 @@
 // Forward convolution of an image with few channels.
+#include <algorithm>
+
 #include "compute/conv/algorithms.hpp"
 #include "compute/conv/algorithms/caching.hpp"
 #include "compute/conv/algorithms/few_channels.hpp"
+#include "compute/conv/cost.hpp"
 #include "compute/conv/layout.hpp"
 #include "compute/conv/task_partition.hpp"
 #include "compute/conv/weights.hpp"
@@ -59,7 +62,9 @@ class FewChannelsForward final : public ConvPlan {
   std::size_t packedFloats() const override { return driver_.packedFloats(); }
   double predictedSeconds() const override {
     const double parts = shape().isProduct() ? 1 : double(shape().outHeight) / image_.linesAtOnce();
-    return (driver_.cycles() * parts * image_.insidePart() + image_.copyCycles()) * shape().batch / assumedHertz;
+    const double cycles = (driver_.cycles() * parts * image_.insidePart() + image_.copyCycles()) * shape().batch;
+    const double bytes = double(shape().batch) * double(shape().outBlocks() * shape().outPlane()) * sizeof(float);
+    return std::max(cycles, farTransferCycles(bytes, 12)) / assumedHertz;
   }
 
   void pack(const float* weights, float* packed) const override {

@@ -127,8 +127,10 @@ class Regrouped final : public ConvPlan {
     const double copied = cyclesOf(in_, description_.pass == taccConvBackwardData && isRead ? 2 : 1) +
                           cyclesOf(out_, description_.residual ? 2 : 1);
     const double bytes = double(s.batch) * static_cast<double>(in_.imageFloats() + out_.imageFloats()) * sizeof(float);
-    return s.groups * (parts() * first_->predictedSeconds() + s.batch * copied / assumedHertz) +
-           transferCycles(bytes, 12) / assumedHertz;
+    // Lines that two groups share are fetched, and written, twice.
+    const double times = hasFarCaches() ? 2 : 1;
+    return s.groups * (parts() * first_->predictedSeconds() + times * s.batch * copied / assumedHertz) +
+           times * transferCycles(bytes, 12) / assumedHertz;
   }
 
   void run(const Buffers& buffers, const TaskExecutor& executor) const override {

@@ -67,8 +67,7 @@ class TapScatter final : public ConvPlan {
     const double products = double(images_) * gradientPixels(shape()) * tapCount(shape());
     const double pixels = double(images_) * shape().height * shape().width;
     const double copied = images_ == 1 ? 0 : 4.0 * gradientPixels(shape()) * shape().outBlocks() * shape().batch;
-    // Elsewhere it hides behind the products.
-    const double stored = hasFarCaches() ? transferCycles(sizeof(float) * pixels * blockLength * parts, 8) : 0;
+    const double stored = farTransferCycles(sizeof(float) * pixels * blockLength * parts, 8);
     return (parts * (driver_.cycles() + products * cyclesOfAddition_ + pixels * cyclesOfPixel) + copied + stored) /
            assumedHertz;
   }
