@@ -41,6 +41,22 @@ TEST(SparseStrides, ZerosOfLargeResultsAreExact) {
   }
 }
 
+// Likewise of a product between zeros: of every stride, with and without pixels behind the last one that is read.
+TEST(SparseStrides, ProductsBetweenZerosOfLargeResultsAreExact) {
+  std::mt19937 random(23);
+  const auto from = [&](int least, int most) { return std::uniform_int_distribution<int>(least, most)(random); };
+  for (int i = 0; i < 12; ++i) {
+    const int stride = 2 + i % 3, channels = from(3, 5) * 16 - from(0, 2), size = from(183, 188);
+    taccConvDesc_t desc =
+        convolution(taccConvBackwardData, 1 + i % 2, channels, size, size + from(0, 3), from(1, 20), 1, stride, 0);
+    desc.algorithm = "strided-product";
+    desc.accumulate = i % 5 == 4;
+    desc.maxWorkers = from(1, 3);
+    if (i % 4 == 3) desc.inputLayout = desc.outputLayout = i % 8 == 3 ? taccLayoutNhwc : taccLayoutNchw;
+    expectExactAsChosen(desc, ThreadedExecutor(desc.maxWorkers).get());
+  }
+}
+
 taccConvDesc_t firstLayer(int batch, int channels, int height, int width, int outs, int kernel, int dilation, int pad) {
   taccConvDesc_t desc = convolution(taccConvBackwardWeights, batch, channels, height, width, outs, kernel, 1, pad);
   desc.dilationHeight = desc.dilationWidth = dilation;

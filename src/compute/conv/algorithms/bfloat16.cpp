@@ -12,6 +12,7 @@
 #include "compute/conv/algorithms/batch_parts.hpp"
 #include "compute/conv/algorithms/direct_driver.hpp"
 #include "compute/conv/algorithms/pixel_pairs.hpp"
+#include "compute/conv/cost.hpp"
 #include "compute/conv/task_partition.hpp"
 #include "compute/layers/kernels.hpp"
 
@@ -156,13 +157,14 @@ bool sumsAtOnce(const Description& d) {
   return rows * maxBlocks * blockLength * std::int64_t{sizeof(float)} <= std::int64_t{weightBytesAtOnce};
 }
 
+constexpr std::string_view nameOfPairs = "direct";
+
 /// The direct algorithm with pairs; no plan where it does not serve the description, or another was asked for.
 ChosenPlan makePairPlan(const Description& given, Pairs pairs, const KernelSet& kernels) {
-  constexpr std::string_view name = "direct";
   const KernelSet* const tiles = pairKernels(kernels);
   const bool isGradient = given.pass == taccConvBackwardWeights;
   const bool mayRound = given.roundsWeights || isGradient;
-  if (!mayRound || tiles == nullptr || (!given.algorithm.empty() && given.algorithm != name)) return {};
+  if (!mayRound || tiles == nullptr || (!given.algorithm.empty() && given.algorithm != nameOfPairs)) return {};
   Description description = withKernels(given, *tiles);
   // Cores of Intel's that start two multiply-adds of 512 bits a cycle start fewer than one of pairs.
   if (description.hasTwoWideUnits && given.algorithm.empty()) return {};
@@ -171,15 +173,15 @@ ChosenPlan makePairPlan(const Description& given, Pairs pairs, const KernelSet& 
   if (isGradient) {
     const bool isOfOnePixel = double(s.batch) * s.outHeight * s.outWidth == 1;
     if (isOfOnePixel || !servesDirectBackwardWeights(description)) return {};
-    return {name, makeDirectBackwardWeights(PixelPairs(description, *tiles).joined(), *tiles)};
+    return {nameOfPairs, makeDirectBackwardWeights(PixelPairs(description, *tiles).joined(), *tiles)};
   }
   // Pixels of NHWC follow each other: none may end within a float.
   const auto arePairs = [](taccLayout_t layout, int channels) { return layout != taccLayoutNhwc || channels % 2 == 0; };
   if (servesDirectForward(description) && arePairs(given.inputLayout, s.inChannels)) {
-    return {name, makeDirectForward(description, *tiles)};
+    return {nameOfPairs, makeDirectForward(description, *tiles)};
   }
   if (servesDirectBackwardData(description) && arePairs(given.outputLayout, s.outChannels)) {
-    return {name, makeDirectBackwardData(description, *tiles)};
+    return {nameOfPairs, makeDirectBackwardData(description, *tiles)};
   }
   return {};
 }
@@ -214,6 +216,8 @@ ChosenPlan makeBfloat16Plan(const Description& given, const KernelSet& kernels) 
   inner.shape.batch = imagesAtOnce(description);
   ChosenPlan first = makePlan(inner, kernels);
   ChosenPlan whole = makeTilePlan(description, kernels);
+  // By its name, also where it is slower.
+  const bool isForced = given.algorithm == nameOfPairs && hasTwoWideUnits(kernels);
   const Pairs pairs{.areRead = true, .areWritten = false};
   const auto makePairs = [pairs](const Description& part, const KernelSet& set) {
     return makePairPlan(part, pairs, set);
@@ -222,12 +226,13 @@ ChosenPlan makeBfloat16Plan(const Description& given, const KernelSet& kernels) 
     takeCheaper(whole, makePairPlan(description, {.areRead = true, .areWritten = true}, kernels));
   } else {
     ChosenPlan part = makePairs(inner, kernels);
-    if (isCheaper(part, first, 1)) {
+    if (isCheaper(part, first, 1) || (part.plan != nullptr && isForced)) {
       first = std::move(part);
       description.pairs = pairs;
     }
   }
-  if (isCheaper(whole, first, given.shape.batch / inner.shape.batch)) return whole;
+  if (isCheaper(whole, first, given.shape.batch / inner.shape.batch) || (whole.plan != nullptr && isForced))
+    return whole;
   std::unique_ptr<ConvPlan> next = description.pairs.areRead ? makeNextPart(inner, first, kernels, makePairs)
                                                              : makeNextPart(inner, first, kernels, makePlan);
   return {first.algorithm, std::make_unique<Bfloat16Plan>(description, inner.shape.batch, std::move(first.plan),

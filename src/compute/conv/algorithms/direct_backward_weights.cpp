@@ -76,8 +76,9 @@ class DirectBackwardWeights final : public ConvPlan {
     const double steps =
         isOneLine ? std::ceil(double(s.outHeight) * s.outWidth / kernels_.pixelsOfStep) : lines * stepsOfLine();
     const std::ptrdiff_t used = std::min(s.inPlane(), s.outPlane() * s.kernelHeight * s.kernelWidth);
-    // Hardware that looks ahead gets one block of outputs behind the other half as fast as several at a time.
-    const double times = s.outBlocks() == 1 ? 2 : 1;
+    // Hardware that looks ahead gets one block of outputs behind the other half as fast as several at a time; half as
+    // fast are products of shorter vectors, too.
+    const double times = s.outBlocks() == 1 && kernels_.fmaLanes == blockLength ? 2 : 1;
     const double bytes = s.batch * sizeof(float) * double(s.inBlocks() * used + s.outBlocks() * s.outPlane());
     const double cycles = s.groups * (s.batch * steps * ofPixel + beside) + deliveryCycles();
     return std::max(cycles, farTransferCycles(times * bytes, 12)) / assumedHertz;
@@ -131,7 +132,9 @@ class DirectBackwardWeights final : public ConvPlan {
     constexpr double ofLine = 4;
     constexpr std::ptrdiff_t pixelsOfCache = 1024;
     const std::ptrdiff_t pixels = std::ptrdiff_t{shape().outHeight} * shape().outWidth;
-    if (rowPartsOf(outParts_.front(), false).size() == 1 || pixels > pixelsOfCache) return 0;
+    // Cores with two units have an L2 cache that brings them in time.
+    const bool areInTime = hasTwoWideUnits(kernels_);
+    if (rowPartsOf(outParts_.front(), false).size() == 1 || pixels > pixelsOfCache || areInTime) return 0;
     const auto lost = [&](std::ptrdiff_t floats) { return pixels > linesKept(floats) ? ofLine : 0; };
     return lost(in_.pixel * shape().strideWidth) + lost(out_.pixel);
   }
