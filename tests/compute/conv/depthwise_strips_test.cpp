@@ -74,6 +74,29 @@ TEST(DepthwiseStrips, AreExactForEveryPartOfABlock) {
   }
 }
 
+TEST(DepthwiseStrips, OfAnyKernelAreExactAtEveryEndOfALine) {
+  std::mt19937 random(8);
+  const auto from = [&](int least, int most) { return std::uniform_int_distribution<int>(least, most)(random); };
+  for (const taccConvPass_t pass : allPasses) {
+    for (const auto& [kernel, dilation] : {std::array{1, 1}, {2, 2}, {2, 5}, {3, 4}, {9, 1}, {8, 2}}) {
+      for (const int stride : {1, 2, 3, 5}) {
+        for (int width = 1; width <= 46; width += width < 31 ? 1 : 5) {
+          const int reach = dilation * (kernel - 1);
+          taccConvDesc_t desc = channelWise(pass, from(3, 9), width, kernel, stride, from(0, reach));
+          desc.kernelHeight = from(1, 5);
+          desc.dilationHeight = from(1, 2);
+          desc.padHeight = from(0, 2);
+          desc.dilationWidth = dilation;
+          const int reachDown = desc.dilationHeight * (desc.kernelHeight - 1);
+          if (width + 2 * desc.padWidth <= reach || desc.height + 2 * desc.padHeight <= reachDown) continue;
+          chooseEpilogue(desc, random);
+          expectExactAsChosen(desc);
+        }
+      }
+    }
+  }
+}
+
 TEST(DepthwiseStrips, AreExactOfWhatComesFromMemory) {
   for (const taccConvPass_t pass : {taccConvForward, taccConvBackwardData}) {
     for (const int channels : {8, 24, 48}) {

@@ -213,12 +213,14 @@ class Depthwise final : public LinesPlan {
   void chooseReading() {
     const auto planes = static_cast<std::size_t>(shape().batch) * static_cast<std::size_t>(shape().inBlocks());
     const std::size_t planeBytes = bytesOfPlane();
-    // What is read from behind the caches is fetched; with a stride what the lines leave no time for is not.
+    const bool isAny = parts_.front().kernel == kernels_.depthwiseAny;
+    // What is read from behind the caches is fetched; with a stride what the lines leave no time for is not, which
+    // with two wide units is so of any kernel too.
     if (shape().kernelHeight < shape().strideHeight && !line_.spreadsLines) {
       if (bytesUsed() > 2 * double(l2CacheBytes())) {
         line_.ahead = floatsOfLinesAhead(line_.strideHeight, line_.inputWidth, floatsAhead);
       }
-    } else if (comesFromMemory() && (shape().strideHeight == 1 || parts_.front().kernel == kernels_.depthwiseAny)) {
+    } else if (comesFromMemory() && (shape().strideHeight == 1 || (isAny && !hasTwoWideUnits(kernels_)))) {
       line_.ahead = floatsAhead;
     }
     // Small planes share what every line begins with, while there are tasks enough.

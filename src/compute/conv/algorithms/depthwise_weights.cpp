@@ -80,8 +80,9 @@ double depthwiseCycles(const Shape& s, const KernelSet& kernels, DepthwiseMethod
     case DepthwiseMethod::tapAdditions:
       break;
   }
-  // The result is read and written for each product, and cleared before.
-  return 2.2 * products + 18 * lines * std::min(s.kernelWidth, s.outWidth) + double(s.height) * s.width * vectors;
+  // The result is read and written for each product, and cleared before; units for products are not what is short.
+  const double ofProduct = hasTwoWideUnits(kernels) ? 3.5 : 2.2;
+  return ofProduct * products + 18 * lines * std::min(s.kernelWidth, s.outWidth) + double(s.height) * s.width * vectors;
 }
 
 }  // namespace tacc::conv

@@ -37,8 +37,9 @@ double FewChannelsImage::copyCycles() const {
   if (!isCopied_) return 0;
   const double perLine = 20, floatsOfCycle = phases() == 1 ? 8 : 0.5;
   const int lines = linesAtOnce_ * shape_.strideHeight + (shape_.kernelHeight - 1) * shape_.dilationHeight;
+  const double read = std::min(1.0, double(shape_.kernelHeight) / shape_.strideHeight);
   const double parts = double(shape_.outHeight) / linesAtOnce_;
-  return parts * lines * blocks() * (perLine + static_cast<double>(line_) / floatsOfCycle);
+  return parts * read * lines * blocks() * (perLine + static_cast<double>(line_) / floatsOfCycle);
 }
 
 FewChannelsImage::Inside FewChannelsImage::insideFrom(int line, int endLine) const {
@@ -62,6 +63,15 @@ double FewChannelsImage::insidePart() const {
   return insidePairs(shape_.outHeight, shape_.kernelHeight, shape_.strideHeight, shape_.dilationHeight,
                      shape_.padHeight, shape_.height) /
          (double(shape_.outHeight) * shape_.kernelHeight);
+}
+
+bool FewChannelsImage::isLineRead(int line) const {
+  if (shape_.kernelHeight >= shape_.strideHeight) return true;
+  for (int r = 0; r < shape_.kernelHeight; ++r) {
+    const int first = r * shape_.dilationHeight;
+    if (line >= first && (line - first) % shape_.strideHeight == 0) return true;
+  }
+  return false;
 }
 
 void FewChannelsImage::copyLine(const float* from, float* to) const {
@@ -88,6 +98,7 @@ const float* FewChannelsImage::lines(const float* image, int from, int to, float
   for (int block = 0; block < blocks(); ++block) {
     const float* const source = image + block * sourceLine * shape_.height;
     for (int i = 0; i < count; ++i) {
+      if (!isLineRead(i)) continue;
       float* const target = scratch + block * plane_ + i * line_;
       const int y = first + i;
       if (y < 0 || y >= shape_.height) {

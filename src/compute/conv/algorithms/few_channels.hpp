@@ -48,6 +48,8 @@ class FewChannelsImage {
   const float* lines(const float* image, int from, int to, float* scratch) const;
 
  private:
+  /// Whether the kernel reads a line, counted from the first that is copied: wider strides leave some out.
+  bool isLineRead(int line) const;
   void copyLine(const float* from, float* to) const;
   void copyPhases(const float* from, float* to) const;
 

@@ -1,6 +1,7 @@
 // All channel-wise kernels of one instruction set. The including file defines what one of table-inl.hpp does, but for
 // the sizes of tiles.
 #include "compute/conv/kernels/depthwise-inl.hpp"
+#include "compute/conv/kernels/depthwise_any-inl.hpp"
 #include "compute/conv/kernels/depthwise_gradient-inl.hpp"
 
 #define TACC_DEPTHWISE(width)                                              \
