@@ -258,4 +258,30 @@ void runPersistent([[maybe_unused]] unsigned seed, [[maybe_unused]] bool isTacc)
 #endif
 }
 
+void makeManyPersistent() {
+#ifdef PERSISTENT
+  constexpr int many = 80;
+  const int rank = rankIn(MPI_COMM_WORLD);
+  std::mt19937 ownDraws(static_cast<unsigned>(rank));
+  int ranks = 0;
+  MPI_Comm_size(MPI_COMM_WORLD, &ranks);
+  for (int round = 0; round < 2; ++round) {
+    std::vector<int> in(many), out(many, -1);
+    std::vector<MPI_Request> requests(many);
+    for (std::size_t i = 0; i < in.size(); ++i) {
+      in[i] = static_cast<int>(i) + rank;
+      PERSISTENT(Allreduce_init)(&in[i], &out[i], 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD, MPI_INFO_NULL, &requests[i]);
+    }
+    startInOwnOrder(requests, ownDraws, MPI_COMM_WORLD);
+    MPI_Waitall(many, requests.data(), MPI_STATUSES_IGNORE);
+    for (std::size_t i = 0; i < out.size(); ++i)
+      if (out[i] != static_cast<int>(i) * ranks + ranks * (ranks - 1) / 2) complain("one of many persistent ones");
+    std::shuffle(requests.begin(), requests.end(), ownDraws);
+    for (MPI_Request& request : requests) MPI_Request_free(&request);
+  }
+#else
+  std::puts("skipped: this MPI has no persistent collectives");
+#endif
+}
+
 }  // namespace tacc::test
