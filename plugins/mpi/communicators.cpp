@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "lanes.hpp"
 #include "plugin.hpp"
 #include "progress.hpp"
 #include "tacc/mpi_transport.h"
@@ -210,6 +211,7 @@ void Communicators::remove(Communicator* communicator) noexcept {
   }
   const Inside inside;  // MPI_Comm_free or the like
   plugin().requests.forget(*ended);
+  endLanes(*ended);
   if (ended->tacc != nullptr) taccCommDestroy(ended->tacc);
   if (ended->stream != nullptr) taccStreamDestroy(ended->stream);
   endMessage(*ended);

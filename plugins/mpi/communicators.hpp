@@ -33,6 +33,8 @@ struct Communicator {
   Contests contests;
   UsualBytes usual;
   std::unique_ptr<Scratch> scratch = std::make_unique<Scratch>();
+  // Of persistent requests; what has no other one than this vector is free. As many on all ranks.
+  std::vector<std::shared_ptr<Communicator>> lanes;
 };
 
 /// All communicators that were met. Different ones may be used by different threads at once.

@@ -98,7 +98,7 @@ TACC_MPI_ENTRY taccMpi_Barrier(MPI_Comm comm) {
   return takeOver(
       Function::Barrier, "MPI_Barrier", comm, [](const Communicator&) { return Judged{}; },
       [](const Communicator& communicator) { return taccBarrier(communicator.tacc, nullptr); },
-      [&] { return PMPI_Barrier(comm); });
+      [=] { return PMPI_Barrier(comm); });
 }
 
 // With `int` counts, and with large ones where the MPI has them.
@@ -106,41 +106,41 @@ TACC_MPI_ENTRY taccMpi_Barrier(MPI_Comm comm) {
   TACC_MPI_ENTRY taccMpi_Bcast##suffix(void* buffer, Count count, MPI_Datatype type, int root, MPI_Comm comm) {       \
     return takeOver(                                                                                                  \
         Function::Bcast##suffix, "MPI_Bcast" #suffix, comm,                                                           \
-        [&](const Communicator& communicator) { return judgeRooted(root, communicator, count, type); },               \
-        [&](const Communicator& communicator) {                                                                       \
+        [=](const Communicator& communicator) { return judgeRooted(root, communicator, count, type); },               \
+        [=](const Communicator& communicator) {                                                                       \
           return broadcast(elementsAt(buffer, count, type), root, communicator);                                      \
         },                                                                                                            \
-        [&] { return PMPI_Bcast##suffix(buffer, count, type, root, comm); });                                         \
+        [=] { return PMPI_Bcast##suffix(buffer, count, type, root, comm); });                                         \
   }                                                                                                                   \
   TACC_MPI_ENTRY taccMpi_Allgather##suffix(const void* send, Count sendCount, MPI_Datatype sendType, void* receive,   \
                                            Count receiveCount, MPI_Datatype receiveType, MPI_Comm comm) {             \
     return takeOver(                                                                                                  \
         Function::Allgather##suffix, "MPI_Allgather" #suffix, comm,                                                   \
-        [&](const Communicator&) { return judgeMovement(receiveCount, receiveType); },                                \
-        [&](const Communicator& communicator) {                                                                       \
+        [=](const Communicator&) { return judgeMovement(receiveCount, receiveType); },                                \
+        [=](const Communicator& communicator) {                                                                       \
           return allGather(send, sendCount, sendType, elementsAt(receive, receiveCount, receiveType), communicator);  \
         },                                                                                                            \
-        [&] { return PMPI_Allgather##suffix(send, sendCount, sendType, receive, receiveCount, receiveType, comm); }); \
+        [=] { return PMPI_Allgather##suffix(send, sendCount, sendType, receive, receiveCount, receiveType, comm); }); \
   }                                                                                                                   \
   TACC_MPI_ENTRY taccMpi_Alltoall##suffix(const void* send, Count sendCount, MPI_Datatype sendType, void* receive,    \
                                           Count receiveCount, MPI_Datatype receiveType, MPI_Comm comm) {              \
     return takeOver(                                                                                                  \
         Function::Alltoall##suffix, "MPI_Alltoall" #suffix, comm,                                                     \
-        [&](const Communicator&) { return judgeMovement(receiveCount, receiveType); },                                \
-        [&](const Communicator& communicator) {                                                                       \
+        [=](const Communicator&) { return judgeMovement(receiveCount, receiveType); },                                \
+        [=](const Communicator& communicator) {                                                                       \
           return allToAll(send, sendCount, sendType, elementsAt(receive, receiveCount, receiveType), communicator);   \
         },                                                                                                            \
-        [&] { return PMPI_Alltoall##suffix(send, sendCount, sendType, receive, receiveCount, receiveType, comm); });  \
+        [=] { return PMPI_Alltoall##suffix(send, sendCount, sendType, receive, receiveCount, receiveType, comm); });  \
   }                                                                                                                   \
   TACC_MPI_ENTRY taccMpi_Gather##suffix(const void* send, Count sendCount, MPI_Datatype sendType, void* receive,      \
                                         Count receiveCount, MPI_Datatype receiveType, int root, MPI_Comm comm) {      \
     return takeOver(                                                                                                  \
         Function::Gather##suffix, "MPI_Gather" #suffix, comm,                                                         \
-        [&](const Communicator& communicator) {                                                                       \
+        [=](const Communicator& communicator) {                                                                       \
           return communicator.rank == root ? judgeRooted(root, communicator, receiveCount, receiveType)               \
                                            : judgeRooted(root, communicator, sendCount, sendType);                    \
         },                                                                                                            \
-        [&](const Communicator& communicator) {                                                                       \
+        [=](const Communicator& communicator) {                                                                       \
           if (communicator.rank == root)                                                                              \
             return gatherHere(send, sendCount, sendType, elementsAt(receive, receiveCount, receiveType),              \
                               communicator);                                                                          \
@@ -148,7 +148,7 @@ TACC_MPI_ENTRY taccMpi_Barrier(MPI_Comm comm) {
           const Block from(elements, Use::read);                                                                      \
           return taccGather(from.data(), nullptr, elements.bytes(), taccInt8, root, communicator.tacc, nullptr);      \
         },                                                                                                            \
-        [&] {                                                                                                         \
+        [=] {                                                                                                         \
           return PMPI_Gather##suffix(send, sendCount, sendType, receive, receiveCount, receiveType, root, comm);      \
         });                                                                                                           \
   }                                                                                                                   \
@@ -156,11 +156,11 @@ TACC_MPI_ENTRY taccMpi_Barrier(MPI_Comm comm) {
                                          Count receiveCount, MPI_Datatype receiveType, int root, MPI_Comm comm) {     \
     return takeOver(                                                                                                  \
         Function::Scatter##suffix, "MPI_Scatter" #suffix, comm,                                                       \
-        [&](const Communicator& communicator) {                                                                       \
+        [=](const Communicator& communicator) {                                                                       \
           return communicator.rank == root ? judgeRooted(root, communicator, sendCount, sendType)                     \
                                            : judgeRooted(root, communicator, receiveCount, receiveType);              \
         },                                                                                                            \
-        [&](const Communicator& communicator) {                                                                       \
+        [=](const Communicator& communicator) {                                                                       \
           if (communicator.rank == root)                                                                              \
             return scatterHere(elementsAt(send, sendCount, sendType), receive, receiveCount, receiveType,             \
                                communicator);                                                                         \
@@ -169,7 +169,7 @@ TACC_MPI_ENTRY taccMpi_Barrier(MPI_Comm comm) {
           return delivered(                                                                                           \
               taccScatter(nullptr, to.data(), elements.bytes(), taccInt8, root, communicator.tacc, nullptr), to);     \
         },                                                                                                            \
-        [&] {                                                                                                         \
+        [=] {                                                                                                         \
           return PMPI_Scatter##suffix(send, sendCount, sendType, receive, receiveCount, receiveType, root, comm);     \
         });                                                                                                           \
   }

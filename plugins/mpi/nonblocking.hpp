@@ -7,6 +7,7 @@
 #include <optional>
 #include <utility>
 
+#include "lanes.hpp"
 #include "plugin.hpp"
 #include "prepared.hpp"
 #include "requests.hpp"
@@ -31,7 +32,7 @@ namespace tacc::mpi {
 std::optional<Passed> reasonToPass(Kind kind, std::size_t bytes, Communicator& communicator, bool isLocal);
 
 /// takeOver() of a collective that returns a request. `judge(communicator)`: Judged. `make(communicator)`: returns
-/// MPI's code.
+/// MPI's code; nothing, on all ranks alike, where the call has to be MPI's.
 template <class Judge, class Make, class Pass>
 int takeOverRequest(Function function, const char* name, Kind kind, Judge judge, MPI_Comm comm, MPI_Request* request,
                     bool isLocal, Make make, Pass pass) {
@@ -51,9 +52,10 @@ int takeOverRequest(Function function, const char* name, Kind kind, Judge judge,
   if (judged.passed != Passed::none) return passOn(judged.passed);
   if (const auto why = reasonToPass(kind, judged.bytes, *communicator, isLocal)) return passOn(*why);
   try {
-    const int code = make(*communicator);
+    const std::optional<int> code = make(*communicator);
+    if (!code) return passOn(Passed::noCommunicator);
     self.report.countTaken(function, judged.bytes);
-    return code;
+    return *code;
   } catch (const std::exception& error) {
     return failCall(name, *communicator, error.what());
   }
@@ -63,7 +65,7 @@ int takeOverRequest(Function function, const char* name, Kind kind, Judge judge,
 template <class Judge, class Keep, class Pass>
 int begin(Function function, const char* name, Kind kind, Judge judge, Keep keep, MPI_Comm comm, MPI_Request* request,
           Pass pass) {
-  const auto make = [&](Communicator& communicator) {
+  const auto make = [&](Communicator& communicator) -> std::optional<int> {
     Arguments own = keep(communicator);
     const auto types = keepTypes(kind, own, communicator.rank);
     Prepared prepared = prepare(kind, own, communicator);
@@ -76,12 +78,13 @@ int begin(Function function, const char* name, Kind kind, Judge judge, Keep keep
 template <class Judge, class Keep, class Pass>
 int makePersistent(Function function, const char* name, Kind kind, Judge judge, Keep keep, MPI_Comm comm,
                    MPI_Request* request, Pass pass) {
-  const auto make = [&](Communicator& communicator) {
+  const auto make = [&](Communicator& communicator) -> std::optional<int> {
+    const std::shared_ptr<Communicator> lane = takeLane(communicator);
+    if (!lane) return std::nullopt;
     Arguments own = keep(communicator);
     const auto types = keepTypes(kind, own, communicator.rank);
     return plugin().requests.makePersistent(
-        name, communicator,
-        [kind, own = std::move(own), types, &communicator] { return prepare(kind, own, communicator); }, request);
+        name, *lane, [kind, own = std::move(own), types, lane] { return prepare(kind, own, *lane); }, request);
   };
   return takeOverRequest(function, name, kind, judge, comm, request, false, make, pass);
 }

@@ -54,7 +54,8 @@ std::optional<Contests::Turn> settleContest(Function function, const char* name,
 
 /// `judge(communicator)`: Judged; called for intracommunicators of several ranks only, as others do not use all
 /// arguments. `run(communicator)`: makes the tacc call and returns its result. `pass()`: MPI's own function.
-/// A call that is taken over costs some nanoseconds here: shorter ones would notice more.
+/// A call that is taken over costs some nanoseconds here: shorter ones would notice more. So the three hold copies of
+/// the arguments: what the contest keeps would otherwise hold all of them in memory.
 template <class Judge, class Run, class Pass>
 int takeOver(Function function, const char* name, MPI_Comm comm, Judge judge, Run run, Pass pass) {
   Plugin& self = plugin();
@@ -83,7 +84,7 @@ int takeOver(Function function, const char* name, MPI_Comm comm, Judge judge, Ru
     Contests::Turn turn = communicator->contests.next(function, judged.bytes, self.contestAfter);
     if (turn == Contests::Turn::look) [[unlikely]] {
       int code = MPI_SUCCESS;
-      const Repeated repeated{[&] { return run(*communicator); }, [&] { pass(); }};
+      const Repeated repeated{[run, communicator] { return run(*communicator); }, [pass] { pass(); }};
       const auto settled = settleContest(function, name, judged.bytes, *communicator,
                                          judged.isMeasuredItself ? &repeated : nullptr, &code);
       if (!settled) return code;

@@ -27,8 +27,8 @@ int toEvery(Function function, const char* name, Reduce reduce, const void* send
             MPI_Datatype type, MPI_Op op, MPI_Comm comm, const Pass& pass) {
   const Reduction how = reductionOf(type, op);
   return takeOver(
-      function, name, comm, [&](const Communicator&) { return judgeReduction(count, how); },
-      [&](const Communicator& communicator) {
+      function, name, comm, [=](const Communicator&) { return judgeReduction(count, how); },
+      [=](const Communicator& communicator) {
         return reduce(send == MPI_IN_PLACE ? receive : send, receive, static_cast<std::size_t>(count), how.type, how.op,
                       communicator.tacc, nullptr);
       },
@@ -41,10 +41,10 @@ int toRoot(Function function, const char* name, const void* send, void* receive,
   const Reduction how = reductionOf(type, op);
   return takeOver(
       function, name, comm,
-      [&](const Communicator& communicator) {
+      [=](const Communicator& communicator) {
         return root < 0 || root >= communicator.ranks ? Judged{Passed::arguments} : judgeReduction(count, how);
       },
-      [&](const Communicator& communicator) {
+      [=](const Communicator& communicator) {
         const bool isRoot = communicator.rank == root;
         return taccReduce(isRoot && send == MPI_IN_PLACE ? receive : send, isRoot ? receive : nullptr,
                           static_cast<std::size_t>(count), how.type, how.op, root, communicator.tacc, nullptr);
@@ -81,13 +81,13 @@ int toEach(Function function, const char* name, const void* send, void* receive,
   const Reduction how = reductionOf(type, op);
   return takeOver(
       function, name, comm,
-      [&](const Communicator& communicator) {
+      [=](const Communicator& communicator) {
         MPI_Count all = 0;
         for (int r = 0; counts != nullptr && r < communicator.ranks; ++r)
           all = counts[r] < 0 || all < 0 ? -1 : all + counts[r];
         return judgeReduction(counts == nullptr ? -1 : all, how);
       },
-      [&](const Communicator& communicator) {
+      [=](const Communicator& communicator) {
         std::vector<std::size_t>& each = communicator.scratch->counts;
         each.assign(counts, counts + communicator.ranks);
         return reduceScatter(send, receive, each.data(), how.type, how.op, communicator);
@@ -101,10 +101,10 @@ int toEachEqually(Function function, const char* name, const void* send, void* r
   const Reduction how = reductionOf(type, op);
   return takeOver(
       function, name, comm,
-      [&](const Communicator& communicator) {
+      [=](const Communicator& communicator) {
         return judgeReduction(static_cast<MPI_Count>(count) * communicator.ranks, how);
       },
-      [&](const Communicator& communicator) {
+      [=](const Communicator& communicator) {
         return reduceScatterEqually(send, receive, static_cast<std::size_t>(count), how.type, how.op, communicator);
       },
       pass);
@@ -120,7 +120,7 @@ using namespace tacc::mpi;
   TACC_MPI_ENTRY taccMpi_##name##suffix(const void* send, void* receive, Count count, MPI_Datatype type, MPI_Op op, \
                                         MPI_Comm comm) {                                                            \
     return toEvery(Function::name##suffix, "MPI_" #name #suffix, tacc, send, receive, count, type, op, comm,        \
-                   [&] { return PMPI_##name##suffix(send, receive, count, type, op, comm); });                      \
+                   [=] { return PMPI_##name##suffix(send, receive, count, type, op, comm); });                      \
   }
 
 #define TACC_MPI_REDUCTIONS(suffix, Count)                                                                             \
@@ -130,18 +130,18 @@ using namespace tacc::mpi;
   TACC_MPI_ENTRY taccMpi_Reduce##suffix(const void* send, void* receive, Count count, MPI_Datatype type, MPI_Op op,    \
                                         int root, MPI_Comm comm) {                                                     \
     return toRoot(Function::Reduce##suffix, "MPI_Reduce" #suffix, send, receive, count, type, op, root, comm,          \
-                  [&] { return PMPI_Reduce##suffix(send, receive, count, type, op, root, comm); });                    \
+                  [=] { return PMPI_Reduce##suffix(send, receive, count, type, op, root, comm); });                    \
   }                                                                                                                    \
   TACC_MPI_ENTRY taccMpi_Reduce_scatter_block##suffix(const void* send, void* receive, Count count, MPI_Datatype type, \
                                                       MPI_Op op, MPI_Comm comm) {                                      \
     return toEachEqually(Function::Reduce_scatter_block##suffix, "MPI_Reduce_scatter_block" #suffix, send, receive,    \
                          count, type, op, comm,                                                                        \
-                         [&] { return PMPI_Reduce_scatter_block##suffix(send, receive, count, type, op, comm); });     \
+                         [=] { return PMPI_Reduce_scatter_block##suffix(send, receive, count, type, op, comm); });     \
   }                                                                                                                    \
   TACC_MPI_ENTRY taccMpi_Reduce_scatter##suffix(const void* send, void* receive, const Count* counts,                  \
                                                 MPI_Datatype type, MPI_Op op, MPI_Comm comm) {                         \
     return toEach(Function::Reduce_scatter##suffix, "MPI_Reduce_scatter" #suffix, send, receive, counts, type, op,     \
-                  comm, [&] { return PMPI_Reduce_scatter##suffix(send, receive, counts, type, op, comm); });           \
+                  comm, [=] { return PMPI_Reduce_scatter##suffix(send, receive, counts, type, op, comm); });           \
   }
 
 TACC_MPI_REDUCTIONS(, int)

@@ -125,17 +125,10 @@ int Requests::begin(const char* name, Communicator& communicator, Prepared prepa
   return code;
 }
 
-int Requests::makePersistent(const char* name, Communicator& communicator, std::function<Prepared()> prepare,
+int Requests::makePersistent(const char* name, Communicator& lane, std::function<Prepared()> prepare,
                              MPI_Request* request) {
-  auto made = std::make_unique<Operation>(Operation{name,
-                                                    &communicator,
-                                                    communicator.rank,
-                                                    communicator.ranks,
-                                                    makeTag(),
-                                                    MPI_REQUEST_NULL,
-                                                    nullptr,
-                                                    {},
-                                                    std::move(prepare)});
+  auto made = std::make_unique<Operation>(
+      Operation{name, &lane, lane.rank, lane.ranks, makeTag(), MPI_REQUEST_NULL, nullptr, {}, std::move(prepare)});
   PMPI_Recv_init(nullptr, 0, MPI_BYTE, 0, made->tag, self_, &made->handle);
   *request = keep(std::move(made)).handle;
   return MPI_SUCCESS;
@@ -271,10 +264,13 @@ void Requests::drain(const Communicator& communicator) {
 }
 
 void Requests::forget(Communicator& communicator) noexcept {
-  if (communicator.stream != nullptr) drain(communicator);
+  std::vector<const Communicator*> ended{&communicator};
+  for (const auto& lane : communicator.lanes) ended.push_back(lane.get());
+  for (const Communicator* const one : ended)
+    if (one->stream != nullptr) drain(*one);
   const std::lock_guard lock(mutex_);
   const auto forgetIn = [&](Operation& operation) {
-    if (operation.communicator == &communicator) operation.communicator = nullptr;
+    if (std::ranges::find(ended, operation.communicator) != ended.end()) operation.communicator = nullptr;
   };
   for (const auto& [handle, operation] : all_) forgetIn(*operation);
   for (const auto& operation : freed_) forgetIn(*operation);

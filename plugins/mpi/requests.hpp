@@ -3,7 +3,8 @@
 // What the program holds is a receive of the real MPI from this rank itself, which nobody else can match. When tacc's
 // call is done, its message is sent. So MPI answers for it in all the forms that it has, beside its own requests; only
 // before it is asked, somebody has to look whether tacc is done, in an MPI function of the program (completions.cpp).
-// tacc's calls go on by themselves, in a thread for each communicator that has any, which calls no MPI.
+// tacc's calls go on by themselves, in a thread for each communicator that has any and for each lane (lanes.hpp), which
+// calls no MPI.
 #pragma once
 
 #include <mpi.h>
@@ -26,7 +27,7 @@ namespace tacc::mpi {
 /// One collective behind a request. Belongs to the thread that uses the request.
 struct Operation {
   const char* name;            // of MPI's function
-  Communicator* communicator;  // null: it was freed
+  Communicator* communicator;  // of a persistent one its lane; null: it was freed
   int rank, ranks;
   int tag;                                 // of the message that ends it
   MPI_Request handle;                      // the receive of that message
@@ -48,9 +49,8 @@ class Requests {
 
   /// Starts a collective on a communicator that has joined. Returns MPI's code; throws what start() throws.
   int begin(const char* name, Communicator& communicator, Prepared prepared, MPI_Request* request);
-  /// Makes an inactive persistent request.
-  int makePersistent(const char* name, Communicator& communicator, std::function<Prepared()> prepare,
-                     MPI_Request* request);
+  /// Makes an inactive persistent request, to run on a lane that `prepare` keeps.
+  int makePersistent(const char* name, Communicator& lane, std::function<Prepared()> prepare, MPI_Request* request);
   /// MPI_Start of one of these.
   int start(Operation& operation);
   /// MPI_Request_free of one of these: what is under way goes on.
@@ -73,7 +73,7 @@ class Requests {
 
   /// Waits until nothing of the communicator is under way: calls that come after must not wait without MPI.
   void drain(const Communicator& communicator);
-  /// drain(), for a communicator that ends. Its requests stay the program's.
+  /// drain(), also of its lanes, for a communicator that ends. Its requests stay the program's.
   void forget(Communicator& communicator) noexcept;
 
  private:

@@ -50,8 +50,8 @@ int allGather(Function function, const char* name, const void* send, Count sendC
               int (*pass)(const void*, Count, MPI_Datatype, void*, const Count*, const Displacement*, MPI_Datatype,
                           MPI_Comm)) {
   return takeOver(
-      function, name, comm, [&](const Communicator& communicator) { return judgeAllGatherV(receive, communicator); },
-      [&](const Communicator& communicator) {
+      function, name, comm, [=](const Communicator& communicator) { return judgeAllGatherV(receive, communicator); },
+      [=](const Communicator& communicator) {
         const UnequalBlock to(receive, communicator.ranks, Use::write, communicator.scratch->receive);
         if (send == MPI_IN_PLACE) {
           to.take(communicator.rank);
@@ -64,7 +64,7 @@ int allGather(Function function, const char* name, const void* send, Count sendC
             taccAllGatherV(from.data(), to.data(), to.counts(), to.offsets(), taccInt8, communicator.tacc, nullptr),
             to);
       },
-      [&] {
+      [=] {
         return pass(send, sendCount, sendType, receive.address, receive.counts, receive.displacements, receive.type,
                     comm);
       });
@@ -77,8 +77,8 @@ int gather(Function function, const char* name, const void* send, Count sendCoun
                        MPI_Comm)) {
   return takeOver(
       function, name, comm,
-      [&](const Communicator& communicator) { return judgeAtRoot(receive, sendCount, sendType, root, communicator); },
-      [&](const Communicator& communicator) {
+      [=](const Communicator& communicator) { return judgeAtRoot(receive, sendCount, sendType, root, communicator); },
+      [=](const Communicator& communicator) {
         if (communicator.rank != root) {
           const Elements elements = elementsAt(send, sendCount, sendType);
           const Block from(elements, Use::read);
@@ -98,7 +98,7 @@ int gather(Function function, const char* name, const void* send, Count sendCoun
                                      root, communicator.tacc, nullptr),
                          to);
       },
-      [&] {
+      [=] {
         return pass(send, sendCount, sendType, receive.address, receive.counts, receive.displacements, receive.type,
                     root, comm);
       });
@@ -111,10 +111,10 @@ int scatter(Function function, const char* name, const UnequalElements<Count, Di
                         MPI_Comm)) {
   return takeOver(
       function, name, comm,
-      [&](const Communicator& communicator) {
+      [=](const Communicator& communicator) {
         return judgeAtRoot(send, receiveCount, receiveType, root, communicator);
       },
-      [&](const Communicator& communicator) {
+      [=](const Communicator& communicator) {
         if (communicator.rank != root) {
           const Elements elements = elementsAt(receive, receiveCount, receiveType);
           const Block to(elements, Use::write);
@@ -134,7 +134,7 @@ int scatter(Function function, const char* name, const UnequalElements<Count, Di
         if (result == taccSuccess) to.deliver();
         return result;
       },
-      [&] {
+      [=] {
         return pass(send.address, send.counts, send.displacements, send.type, receive, receiveCount, receiveType, root,
                     comm);
       });
@@ -148,8 +148,8 @@ int allToAll(Function function, const char* name, const UnequalElements<Count, D
   const bool inPlace = send.address == MPI_IN_PLACE;
   return takeOver(
       function, name, comm,
-      [&](const Communicator& communicator) { return judgeAllToAllV(send, receive, communicator); },
-      [&](const Communicator& communicator) {
+      [=](const Communicator& communicator) { return judgeAllToAllV(send, receive, communicator); },
+      [=](const Communicator& communicator) {
         const UnequalBlock to(receive, communicator.ranks, inPlace ? Use::both : Use::write,
                               communicator.scratch->receive);
         if (inPlace)
@@ -161,7 +161,7 @@ int allToAll(Function function, const char* name, const UnequalElements<Count, D
                                        taccInt8, communicator.tacc, nullptr),
                          to);
       },
-      [&] {
+      [=] {
         return pass(send.address, send.counts, send.displacements, send.type, receive.address, receive.counts,
                     receive.displacements, receive.type, comm);
       });

@@ -18,6 +18,8 @@ void checkMovements(MPI_Comm comm, Draws& draws, bool isTacc);
 void runNonblocking(unsigned seed, int rounds, bool isTacc);
 void runNonblockingInThreads(unsigned seed, bool isTacc);
 void runPersistent(unsigned seed, bool isTacc);
+/// More of them on a communicator than tacc serves there, made twice and started in any order.
+void makeManyPersistent();
 /// Drawn programs beside MPI's own calls; collective over the world. `isTacc`: tacc serves all that it knows.
 void runSequences(unsigned seed, bool isTacc);
 void runSequencesInThreads(unsigned seed, bool isTacc);

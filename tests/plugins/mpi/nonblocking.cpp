@@ -2,6 +2,7 @@
 // all forms that MPI has and in any order.
 #include <algorithm>
 #include <memory>
+#include <numeric>
 #include <random>
 #include <string>
 #include <thread>
@@ -148,6 +149,25 @@ void freeThem(std::vector<MPI_Comm>& comms) {
   }
 }
 
+#ifdef PERSISTENT
+/// MPI lets each rank start them in an order of its own, also before a blocking call that another rank makes first.
+void startInOwnOrder(std::vector<MPI_Request>& requests, std::mt19937& ownDraws, MPI_Comm between) {
+  std::vector<std::size_t> order(requests.size());
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  std::shuffle(order.begin(), order.end(), ownDraws);
+  const std::size_t before = ownDraws() % (order.size() + 1);
+  for (std::size_t i = 0; i <= order.size(); ++i) {
+    if (i == before) {
+      int one = 1, sum = 0, ranks = 0;
+      MPI_Comm_size(between, &ranks);
+      MPI_Allreduce(&one, &sum, 1, MPI_INT, MPI_SUM, between);
+      if (sum != ranks) complain("a blocking MPI_Allreduce between persistent ones");
+    }
+    if (i < order.size()) MPI_Start(&requests[order[i]]);
+  }
+}
+#endif
+
 }  // namespace
 
 void runNonblocking(unsigned seed, int rounds, bool isTacc) {
@@ -211,10 +231,11 @@ void runPersistent([[maybe_unused]] unsigned seed, [[maybe_unused]] bool isTacc)
     expectDone(flag != 0, "MPI_Testall of inactive requests");
     for (int start = 0; start < 3; ++start) {
       for (const auto& collective : collectives) collective->fill();
-      if (draws.upTo(1) == 0)
+      MPI_Comm between = comms[static_cast<std::size_t>(draws.upTo(2))];
+      if (draws.upTo(2) == 0)
         MPI_Startall(static_cast<int>(requests.size()), requests.data());
       else
-        for (MPI_Request& request : requests) MPI_Start(&request);
+        startInOwnOrder(requests, ownDraws, between);
       if (ownDraws() % 2 == 0) {
         MPI_Waitall(static_cast<int>(requests.size()), requests.data(), MPI_STATUSES_IGNORE);
       } else {
@@ -232,6 +253,32 @@ void runPersistent([[maybe_unused]] unsigned seed, [[maybe_unused]] bool isTacc)
     for (MPI_Request& request : requests) MPI_Request_free(&request);
   }
   freeThem(comms);
+#else
+  std::puts("skipped: this MPI has no persistent collectives");
+#endif
+}
+
+void makeManyPersistent() {
+#ifdef PERSISTENT
+  constexpr int many = 80;
+  const int rank = rankIn(MPI_COMM_WORLD);
+  std::mt19937 ownDraws(static_cast<unsigned>(rank));
+  int ranks = 0;
+  MPI_Comm_size(MPI_COMM_WORLD, &ranks);
+  for (int round = 0; round < 2; ++round) {
+    std::vector<int> in(many), out(many, -1);
+    std::vector<MPI_Request> requests(many);
+    for (std::size_t i = 0; i < in.size(); ++i) {
+      in[i] = static_cast<int>(i) + rank;
+      PERSISTENT(Allreduce_init)(&in[i], &out[i], 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD, MPI_INFO_NULL, &requests[i]);
+    }
+    startInOwnOrder(requests, ownDraws, MPI_COMM_WORLD);
+    MPI_Waitall(many, requests.data(), MPI_STATUSES_IGNORE);
+    for (std::size_t i = 0; i < out.size(); ++i)
+      if (out[i] != static_cast<int>(i) * ranks + ranks * (ranks - 1) / 2) complain("one of many persistent ones");
+    std::shuffle(requests.begin(), requests.end(), ownDraws);
+    for (MPI_Request& request : requests) MPI_Request_free(&request);
+  }
 #else
   std::puts("skipped: this MPI has no persistent collectives");
 #endif

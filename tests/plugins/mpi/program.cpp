@@ -1,8 +1,8 @@
 // An MPI program that knows nothing of tacc, to run with libtacc_mpi preloaded and without:
 //   program WHAT mpi|tacc [seed]
 // WHAT: calls, communicators, corners, corners_comms, many, threads, messages, requests, nonblocking,
-// nonblocking_threads, persistent, unfinished, cancelled, polled, learned, counted, lengthened, alternated, sequences,
-// sequences_threads; overlap, whose seed is a number of bytes.
+// nonblocking_threads, persistent, many_persistent, unfinished, cancelled, polled, learned, counted, lengthened,
+// alternated, sequences, sequences_threads; overlap, whose seed is a number of bytes.
 #include <algorithm>
 #include <cstring>
 #include <filesystem>
@@ -337,6 +337,8 @@ int run(std::string_view what, unsigned seed, bool isTacc) {
     runNonblockingInThreads(seed, isTacc);
   else if (what == "persistent")
     runPersistent(seed, isTacc);
+  else if (what == "many_persistent")
+    makeManyPersistent();
   else if (what == "sequences")
     runSequences(seed, isTacc);
   else if (what == "sequences_threads")

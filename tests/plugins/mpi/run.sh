@@ -1,7 +1,7 @@
 #!/bin/sh
 # run.sh WHAT MPI PROGRAM LIBRARY [MORE]: runs a program on 1 to 4 ranks, as it is and with libtacc_mpi preloaded; or, for `counted`,
-# `learned`, `polled`, `contest`, `off`, `mixed`, `hosts`, `network`, `loaded`, `spawned`, `fortran`, `unserved` and `stranger`, what their parts below say. Skipped where the MPI is missing. By hand:
-# TACC_TEST_SEEDS="1 2 3" for other draws.
+# `learned`, `many_persistent`, `polled`, `contest`, `off`, `mixed`, `hosts`, `network`, `loaded`, `spawned`, `fortran`, `unserved` and
+# `stranger`, what their parts below say. Skipped where the MPI is missing. By hand: TACC_TEST_SEEDS="1 2 3" for other draws.
 what=$1 mpi=$2 program=$3 library=$4
 case $mpi in
   mpich) launcher=mpiexec.mpich; command -v $launcher >/dev/null || launcher=mpiexec.hydra ;;
@@ -160,6 +160,16 @@ case $what in
     run 2 "$program" counted : -n 1 env LD_PRELOAD="$library" "$program" counted
     says '\(rank 0, 1 has none\)'
     ;;
+  many_persistent)  # 64 on a communicator are tacc's, and their places are used again
+    export TACC_MPI_NONBLOCKING=0
+    for ranks in 2 3; do
+      run $ranks "$program" many_persistent mpi
+      case $output in *skipped:*) echo "$output"; exit 77 ;; esac
+      preloaded $ranks report "$program" many_persistent tacc
+      says 'all right'
+      says 'MPI_Allreduce_init +128 +512 +32  no tacc communicator: 32$'
+    done
+    ;;
   network)  # ranks of one host that act as if each had its own; the second carries tacc's messages in MPI's
     export TACC_SHM=off TACC_TRANSPORT
     for TACC_TRANSPORT in tcp mpi; do
@@ -169,6 +179,11 @@ case $what in
         saysNot 'tacc:'
       done
     done
+    TACC_TRANSPORT=tcp
+    export TACC_MPI_NONBLOCKING=0
+    preloaded 3 on "$program" persistent tacc
+    says 'all right'
+    saysNot 'tacc:'
     ;;
   loaded)  # MPI comes with an extension that is loaded later, and only that sees it: LOADER EXTENSION
     preloaded 2 report "$5" "$6"
