@@ -143,8 +143,11 @@ class Depthwise final : public LinesPlan {
     const DepthwiseMethod method = isAny ? DepthwiseMethod::anyStrips : DepthwiseMethod::strips;
     const double copied = copyFloats_ == 0 ? 0 : cyclesOfCopy * line_.inputHeight * line_.inputWidth;
     const double cycles = depthwiseCycles(shape(), kernels_, method, outputHeight_, parts_.size());
+    // Far caches do not hide that each line of the cache is read for one tap.
+    const bool hasOneTap = shape().kernelHeight * shape().kernelWidth == 1;
+    const double bytesOfMemory = hasOneTap && hasFarCaches() ? 8.5 : isAny ? 11 : 12;
     return std::max(planes * (std::max(cycles, missedCycles(isAny)) + copied),
-                    transferCycles(planes * moved * sizeof(float), isAny ? 11 : 12)) /
+                    transferCycles(planes * moved * sizeof(float), bytesOfMemory)) /
            assumedHertz;
   }
   /// Of a plane that is not in the L1 cache: where a vector is a part of a block, a line of the cache is asked for, and
