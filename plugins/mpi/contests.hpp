@@ -58,8 +58,8 @@ class Contests {
     return memories_[*kindOf(function, bytes)].line;
   }
 
-  /// Whether calls of `bytes` of a block, or of a whole vector, are measured at all. Where more is moved tacc is the
-  /// faster one, and trying costs.
+  /// Whether calls of `bytes` of a block, or of a whole vector, are measured at all. Where more is moved, who is
+  /// faster depends on the program's memory, on its pages and who wrote it last, which that of a contest does not show.
   static bool isMeasured(std::size_t bytes) noexcept { return static_cast<std::size_t>(std::bit_width(bytes)) < sizes; }
 
  private:
