@@ -93,6 +93,8 @@ double transferCycles(double bytes, double ofMemory) {
 
 double farTransferCycles(double bytes, double ofMemory) { return hasFarCaches() ? transferCycles(bytes, ofMemory) : 0; }
 
+double bytesOfPhases() { return hasFarCaches() ? 9 : 4; }
+
 std::size_t l2CacheBytes() {
   static const std::size_t bytes = readL2CacheBytes();
   return bytes;

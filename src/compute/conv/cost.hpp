@@ -43,6 +43,10 @@ double transferCycles(double bytes, double ofMemory);
 /// The same where caches are far, and 0 elsewhere: of what hides behind the products there.
 double farTransferCycles(double bytes, double ofMemory);
 
+/// Bytes a cycle of a gradient of the input that strides have written phase by phase, in no order that hardware looks
+/// ahead in; for transferCycles().
+double bytesOfPhases();
+
 /// The L2 cache of this CPU, 512 KiB to 2 MiB; 512 KiB where the system does not tell.
 std::size_t l2CacheBytes();
 

@@ -218,6 +218,9 @@ ChosenPlan makeBfloat16Plan(const Description& given, const KernelSet& kernels) 
   ChosenPlan whole = makeTilePlan(description, kernels);
   // By its name, also where it is slower.
   const bool isForced = given.algorithm == nameOfPairs && hasTwoWideUnits(kernels);
+  const auto isTaken = [isForced](const ChosenPlan& one, const ChosenPlan& other, int partsOfOther) {
+    return one.plan != nullptr && (isForced || isCheaper(one, other, partsOfOther));
+  };
   const Pairs pairs{.areRead = true, .areWritten = false};
   const auto makePairs = [pairs](const Description& part, const KernelSet& set) {
     return makePairPlan(part, pairs, set);
@@ -226,13 +229,12 @@ ChosenPlan makeBfloat16Plan(const Description& given, const KernelSet& kernels) 
     takeCheaper(whole, makePairPlan(description, {.areRead = true, .areWritten = true}, kernels));
   } else {
     ChosenPlan part = makePairs(inner, kernels);
-    if (isCheaper(part, first, 1) || (part.plan != nullptr && isForced)) {
+    if (isTaken(part, first, 1)) {
       first = std::move(part);
       description.pairs = pairs;
     }
   }
-  if (isCheaper(whole, first, given.shape.batch / inner.shape.batch) || (whole.plan != nullptr && isForced))
-    return whole;
+  if (isTaken(whole, first, given.shape.batch / inner.shape.batch)) return whole;
   std::unique_ptr<ConvPlan> next = description.pairs.areRead ? makeNextPart(inner, first, kernels, makePairs)
                                                              : makeNextPart(inner, first, kernels, makePlan);
   return {first.algorithm, std::make_unique<Bfloat16Plan>(description, inner.shape.batch, std::move(first.plan),

@@ -1,6 +1,7 @@
 // What of a convolution is still in the caches when it is needed, and what is not.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 
@@ -31,6 +32,13 @@ inline bool goesByLine(const Description& d) {
 /// which hardware that looks ahead is quick enough.
 inline const float* weightsFromMemory(const Shape& s, const float* packed, std::size_t floats) {
   return staysInL2(floats * sizeof(float)) || s.kernelHeight * s.kernelWidth == 1 ? nullptr : packed + floats;
+}
+
+/// Bytes of all images, in blocks, that a convolution reads or writes: of the input those that strides do not leave
+/// out.
+inline double touchedBytes(const Shape& s) {
+  const std::ptrdiff_t used = std::min(s.inPlane(), s.outPlane() * s.kernelHeight * s.kernelWidth);
+  return double(s.batch) * double(s.inBlocks() * used + s.outBlocks() * s.outPlane()) * sizeof(float);
 }
 
 /// Whether whole lines of the cache begin where a tensor does, as non-temporal stores want it; plain ones need not.

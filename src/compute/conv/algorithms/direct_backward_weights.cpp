@@ -9,6 +9,7 @@
 #include <cstdint>
 
 #include "compute/conv/algorithms.hpp"
+#include "compute/conv/algorithms/caching.hpp"
 #include "compute/conv/algorithms/weight_tiles.hpp"
 #include "compute/conv/cost.hpp"
 #include "compute/conv/layout.hpp"
@@ -75,13 +76,11 @@ class DirectBackwardWeights final : public ConvPlan {
     const double ofPixel = std::max(tiles_.cyclesOfPixel, ofLines) + tiles * lostCycles();
     const double steps =
         isOneLine ? std::ceil(double(s.outHeight) * s.outWidth / kernels_.pixelsOfStep) : lines * stepsOfLine();
-    const std::ptrdiff_t used = std::min(s.inPlane(), s.outPlane() * s.kernelHeight * s.kernelWidth);
     // Hardware that looks ahead gets one block of outputs behind the other half as fast as several at a time; half as
     // fast are products of shorter vectors, too.
     const double times = s.outBlocks() == 1 && kernels_.fmaLanes == blockLength ? 2 : 1;
-    const double bytes = s.batch * sizeof(float) * double(s.inBlocks() * used + s.outBlocks() * s.outPlane());
     const double cycles = s.groups * (s.batch * steps * ofPixel + beside) + deliveryCycles();
-    return std::max(cycles, farTransferCycles(times * bytes, 12)) / assumedHertz;
+    return std::max(cycles, farTransferCycles(times * touchedBytes(s), 12)) / assumedHertz;
   }
 
   void run(const Buffers& buffers, const TaskExecutor& executor) const override {

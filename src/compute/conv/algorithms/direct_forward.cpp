@@ -30,9 +30,7 @@ class DirectForward final : public ConvPlan {
   }
   double predictedSeconds() const override {
     const Shape& s = shape();
-    const std::ptrdiff_t used = std::min(s.inPlane(), s.outPlane() * s.kernelHeight * s.kernelWidth);
-    const double bytes = double(s.batch) * double(s.inBlocks() * used + s.outBlocks() * s.outPlane()) * sizeof(float);
-    return std::max(driver_.cycles() * s.lines() * s.groups, farTransferCycles(bytes, 12)) / assumedHertz;
+    return std::max(driver_.cycles() * s.lines() * s.groups, farTransferCycles(touchedBytes(s), 12)) / assumedHertz;
   }
 
   void pack(const float* weights, float* packed) const override {

@@ -114,8 +114,7 @@ class Grouped final : public ConvPlan {
     if (isForward_ && shape().strideWidth > 1 && !isFetched) {
       return (cycles_ * shape().batch + transferCycles(bytes, 6)) / assumedHertz;
     }
-    return std::max(cycles_ * shape().batch, transferCycles(bytes, hasPhases && !hasFarCaches() ? 4 : 9)) /
-           assumedHertz;
+    return std::max(cycles_ * shape().batch, transferCycles(bytes, hasPhases ? bytesOfPhases() : 9)) / assumedHertz;
   }
 
   void pack(const float* weights, float* packed) const override {
