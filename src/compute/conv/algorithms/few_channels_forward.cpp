@@ -1,9 +1,11 @@
 // Forward convolution of an image with few channels.
 #include <algorithm>
+#include <optional>
 
 #include "compute/conv/algorithms.hpp"
 #include "compute/conv/algorithms/caching.hpp"
 #include "compute/conv/algorithms/few_channels.hpp"
+#include "compute/conv/algorithms/few_channels_inside.hpp"
 #include "compute/conv/cost.hpp"
 #include "compute/conv/layout.hpp"
 #include "compute/conv/task_partition.hpp"
@@ -45,95 +47,214 @@ DirectShape shapeOf(const Description& d, const FewChannelsImage& image) {
   return c;
 }
 
+/// The pixels inside, of which the image is read where it is.
+DirectShape insideShape(const Description& d, const FewChannelsImage& image, const FewChannelsInside& inside) {
+  const Shape& s = d.shape;
+  DirectShape c = shapeOf(d, image);
+  c.inLine = s.width * image.pixel();
+  c.inPlane = c.inLine * s.height;
+  c.outHeight = inside.lines.size();
+  c.outWidth = inside.columns.size();
+  c.inHeight = (c.outHeight - 1) * s.strideHeight + (s.kernelHeight - 1) * s.dilationHeight + 1;
+  c.inWidth = (c.outWidth - 1) * s.strideWidth + s.kernelWidth;
+  return c;
+}
+
+/// A column as a line: what are pixels of a line elsewhere are lines here, and the kernel's lines its columns.
+DirectShape edgeShape(const DirectShape& inside, const Shape& s, const FewChannelsInside::Edge& edge) {
+  DirectShape c = inside;
+  c.inCounts.assign(inside.inCounts.size(), static_cast<int>(edge.taps.size() * inside.inPixel));
+  c.inPixel = inside.inLine;
+  c.inWidth = inside.inHeight;
+  c.inHeight = c.outHeight = c.strideHeight = 1;
+  c.outWidth = inside.outHeight;
+  c.outPixel = inside.outLine;
+  c.strideWidth = s.strideHeight;
+  for (Tap& tap : c.taps) tap = {0, tap.dy};
+  return c;
+}
+
+/// A driver with its weights, and where it begins.
+struct PlacedDriver {
+  DirectDriver driver;
+  int firstTap;           // of a line of the kernel
+  std::ptrdiff_t packed;  // its weights among all of the plan, in floats
+  std::ptrdiff_t input, output;
+};
+
 class FewChannelsForward final : public ConvPlan {
  public:
   FewChannelsForward(const Description& d, const KernelSet& kernels, const FewChannelsImage& image, DirectDriver driver)
       : ConvPlan(std::string(kernels.vectors) + " " + driver.tileName()),
         description_(d),
         image_(image),
-        driver_(std::move(driver)),
-        isNonTemporal_(isNonTemporalResult(d)) {}
+        inside_(d.shape),
+        isNonTemporal_(isNonTemporalResult(d)) {
+    place(std::move(driver), 0, 0, 0);
+    if (!canReadInside()) return;
+    placeInside(kernels);
+    if (insideCycles() < copyingCycles()) return;
+    while (readsInside()) drivers_.pop_back();
+  }
 
   std::size_t workspaceBytes() const override {
     const std::size_t scratch =
         image_.scratchFloats() * sizeof(float) * static_cast<std::size_t>(description_.maxWorkers);
     return biasWorkspaceBytes(description_) + scratch;
   }
-  std::size_t packedFloats() const override { return driver_.packedFloats(); }
+  std::size_t packedFloats() const override { return endOfPacked(); }
   double predictedSeconds() const override {
-    const double parts = shape().isProduct() ? 1 : double(shape().outHeight) / image_.linesAtOnce();
-    const double cycles = (driver_.cycles() * parts * image_.insidePart() + image_.copyCycles()) * shape().batch;
+    const double cycles = (readsInside() ? insideCycles() : copyingCycles()) * shape().batch;
     const double bytes = double(shape().batch) * double(shape().outBlocks() * shape().outPlane()) * sizeof(float);
     return std::max(cycles, farTransferCycles(bytes, 12)) / assumedHertz;
   }
 
   void pack(const float* weights, float* packed) const override {
-    driver_.pack(packed, [&](float* to, int outBlock, int inBlock, int r, int value) {
-      const bool isNhwc = description_.inputLayout == taccLayoutNhwc;
-      const int channel = isNhwc ? value % shape().inChannels : inBlock;
-      const int column = isNhwc ? value / shape().inChannels : value;
-      const WeightBlock block = weightBlock(shape(), description_.weightLayout, 0, outBlock, 0, r, column);
-      const float* const from = weights + block.base + channel * block.inStep;
-      for (int k = 0; k < blockLength; ++k) to[k] = k < block.outs ? from[k * block.outStep] : 0.0F;
-    });
+    const bool isNhwc = description_.inputLayout == taccLayoutNhwc;
+    for (const PlacedDriver& placed : drivers_) {
+      placed.driver.pack(packed + placed.packed, [&](float* to, int outBlock, int inBlock, int r, int value) {
+        const int channel = isNhwc ? value % shape().inChannels : inBlock;
+        const int column = placed.firstTap + (isNhwc ? value / shape().inChannels : value);
+        const WeightBlock block = weightBlock(shape(), description_.weightLayout, 0, outBlock, 0, r, column);
+        const float* const from = weights + block.base + channel * block.inStep;
+        for (int k = 0; k < blockLength; ++k) to[k] = k < block.outs ? from[k * block.outStep] : 0.0F;
+      });
+    }
   }
 
   void run(const Buffers& buffers, const TaskExecutor& executor) const override {
     const float* const bias = paddedBias(description_, buffers);
+    if (!readsInside()) {
+      runParts(buffers, bias, {0, shape().outHeight}, executor);
+      return;
+    }
+    runInside(buffers, bias, executor);
+    runParts(buffers, bias, {0, inside_.lines.from}, executor);
+    runParts(buffers, bias, {inside_.lines.to, shape().outHeight}, executor);
+  }
+
+ private:
+  const Shape& shape() const { return description_.shape; }
+  std::ptrdiff_t inImage() const { return std::ptrdiff_t{shape().inChannels} * shape().height * shape().width; }
+  std::ptrdiff_t outLine() const { return shape().outWidth * outSteps(description_).pixel; }
+  std::size_t endOfPacked() const {
+    const PlacedDriver& last = drivers_.back();
+    return static_cast<std::size_t>(last.packed) + last.driver.packedFloats();
+  }
+
+  // The first driver reads copied lines. Behind it, if the image is read where it is, are that for the pixels inside
+  // and one for each column at the edges.
+  bool readsInside() const { return drivers_.size() > 1; }
+  bool canReadInside() const {
+    return image_.scratchFloats() > 0 && image_.phases() == 1 && inside_.lines.size() > 0 &&
+           inside_.columns.size() > 0 && !inside_.hasEmptyColumns;
+  }
+  void place(DirectDriver driver, int firstTap, std::ptrdiff_t input, std::ptrdiff_t output) {
+    const std::ptrdiff_t packed = drivers_.empty() ? 0 : static_cast<std::ptrdiff_t>(endOfPacked());
+    drivers_.push_back({std::move(driver), firstTap, packed, input, output});
+  }
+  void placeInside(const KernelSet& kernels) {
+    const Shape& s = shape();
+    const DirectShape all = insideShape(description_, image_, inside_);
+    const auto inputOf = [&](int column) {  // of its first tap, which may be in the padding
+      return (inside_.lines.from * s.strideHeight - s.padHeight) * all.inLine +
+             (column * s.strideWidth - s.padWidth) * all.inPixel;
+    };
+    const auto outputOf = [&](int column) { return inside_.lines.from * outLine() + column * all.outPixel; };
+    const int first = inside_.columns.from;
+    place(DirectDriver(all, kernels), 0, inputOf(first), outputOf(first));
+    for (const FewChannelsInside::Edge& edge : inside_.edges) {
+      place(DirectDriver(edgeShape(all, s, edge), kernels), edge.taps.from,
+            inputOf(edge.column) + edge.taps.from * all.inPixel, outputOf(edge.column));
+    }
+  }
+
+  /// For an image.
+  double copyingCycles() const {
+    const double parts = shape().isProduct() ? 1 : double(shape().outHeight) / image_.linesAtOnce();
+    return drivers_.front().driver.cycles() * parts * image_.insidePart() + image_.copyCycles();
+  }
+  double insideCycles() const {
+    double cycles = copyingCycles() * (shape().outHeight - inside_.lines.size()) / shape().outHeight;
+    for (std::size_t i = 1; i < drivers_.size(); ++i) cycles += callCycles + drivers_[i].driver.cycles();
+    return cycles;
+  }
+
+  /// Lines of the output from copied lines of the image.
+  void runParts(const Buffers& buffers, const float* bias, PixelRange lines, const TaskExecutor& executor) const {
+    if (lines.size() == 0) return;
     float* const scratch = static_cast<float*>(buffers.workspace) + biasWorkspaceBytes(description_) / sizeof(float);
-    const std::ptrdiff_t inImage = std::ptrdiff_t{shape().inChannels} * shape().height * shape().width;
     const BlockSteps out = outSteps(description_);
-    const auto parts = static_cast<std::size_t>(lineParts());
+    const auto parts = static_cast<std::size_t>(ceilDivide(lines.size(), image_.linesAtOnce()));
+    const PlacedDriver& placed = drivers_.front();
     executor.forEach(parts * static_cast<std::size_t>(shape().batch), [&](std::size_t index, int worker) {
       const auto image = static_cast<std::ptrdiff_t>(index / parts);
-      const int from = static_cast<int>(index % parts) * image_.linesAtOnce();
-      const int to = std::min(shape().outHeight, from + image_.linesAtOnce());
-      const float* const input = image_.lines(buffers.input + image * inImage, from, to,
+      const int from = lines.from + static_cast<int>(index % parts) * image_.linesAtOnce();
+      const int to = std::min(lines.to, from + image_.linesAtOnce());
+      const float* const input = image_.lines(buffers.input + image * inImage(), from, to,
                                               scratch + static_cast<std::size_t>(worker) * image_.scratchFloats());
-      const std::ptrdiff_t outLine = shape().outWidth * out.pixel;
       if (shape().isProduct()) {
-        runLines(buffers, bias, input, image * out.image, {0, driver_.tiles()}, {0, 0, 0});
+        runTiles(placed, buffers, bias, input, image * out.image, {0, placed.driver.tiles()}, {0, 0, 0});
         return;
       }
+      const std::size_t tilesOfLine = placed.driver.tilesOfLine();
       for (int line = from; line < to;) {
         const FewChannelsImage::Inside inside = image_.insideFrom(line, to);
-        runLines(buffers, bias, input, image * out.image + from * outLine,
-                 {driver_.tilesOfLine() * static_cast<std::size_t>(line - from),
-                  driver_.tilesOfLine() * static_cast<std::size_t>(line - from + inside.lines)},
+        runTiles(placed, buffers, bias, input, image * out.image + from * outLine(),
+                 {tilesOfLine * static_cast<std::size_t>(line - from),
+                  tilesOfLine * static_cast<std::size_t>(line - from + inside.lines)},
                  inside);
         line += inside.lines;
       }
     });
   }
 
- private:
-  const Shape& shape() const { return description_.shape; }
-  int lineParts() const { return ceilDivide(shape().outHeight, image_.linesAtOnce()); }
+  /// The pixels inside, some lines in a task, and the columns at the edges, each in one.
+  void runInside(const Buffers& buffers, const float* bias, const TaskExecutor& executor) const {
+    const auto batch = static_cast<std::size_t>(shape().batch), lines = static_cast<std::size_t>(inside_.lines.size());
+    const std::size_t edges = drivers_.size() - 2;
+    const std::size_t parts =
+        balancedCut({batch, lines}, static_cast<std::size_t>(description_.maxWorkers)).rowParts;
+    const BlockSteps out = outSteps(description_);
+    executor.forEach(batch * (parts + edges), [&](std::size_t index, int) {
+      const auto image = static_cast<std::ptrdiff_t>(index / (parts + edges));
+      const std::size_t part = index % (parts + edges);
+      const PlacedDriver& placed = drivers_[part < parts ? 1 : part - parts + 2];
+      TaskPart tiles{0, placed.driver.tiles()};
+      if (part < parts) {
+        const TaskPart some = partOf(lines, parts, part);
+        tiles = {some.from * placed.driver.tilesOfLine(), some.to * placed.driver.tilesOfLine()};
+      }
+      runTiles(placed, buffers, bias, buffers.input + image * inImage() + placed.input,
+               image * out.image + placed.output, tiles, {0, 0, 0});
+    });
+  }
 
   /// Tiles of the lines that `input` and `out`, where the output begins, are for.
-  void runLines(const Buffers& buffers, const float* bias, const float* input, std::ptrdiff_t out, TaskPart tiles,
-                FewChannelsImage::Inside inside) const {
-    driver_.run({.input = input,
-                 .packed = buffers.packedWeights,
-                 .bias = bias,
-                 .addend = description_.residual ? buffers.residual + out : nullptr,
-                 .output = buffers.result + out,
-                 .images = 1,
-                 .inImage = 0,
-                 .outImage = 0,
-                 .firstTile = tiles.from,
-                 .endTile = tiles.to,
-                 .firstGroup = 0,
-                 .endGroup = driver_.groups().size(),
-                 .activation = description_.activation,
-                 .isNonTemporal = isNonTemporal_ && isAligned(buffers.result),
-                 .firstTap = static_cast<std::size_t>(inside.first),
-                 .endTap = static_cast<std::size_t>(inside.end)});
+  void runTiles(const PlacedDriver& placed, const Buffers& buffers, const float* bias, const float* input,
+                std::ptrdiff_t out, TaskPart tiles, FewChannelsImage::Inside inside) const {
+    placed.driver.run({.input = input,
+                       .packed = buffers.packedWeights + placed.packed,
+                       .bias = bias,
+                       .addend = description_.residual ? buffers.residual + out : nullptr,
+                       .output = buffers.result + out,
+                       .images = 1,
+                       .inImage = 0,
+                       .outImage = 0,
+                       .firstTile = tiles.from,
+                       .endTile = tiles.to,
+                       .firstGroup = 0,
+                       .endGroup = placed.driver.groups().size(),
+                       .activation = description_.activation,
+                       .isNonTemporal = isNonTemporal_ && isAligned(buffers.result),
+                       .firstTap = static_cast<std::size_t>(inside.first),
+                       .endTap = static_cast<std::size_t>(inside.end)});
   }
 
   Description description_;
   FewChannelsImage image_;
-  DirectDriver driver_;
+  FewChannelsInside inside_;
+  std::vector<PlacedDriver> drivers_;
   bool isNonTemporal_;
 };
 
