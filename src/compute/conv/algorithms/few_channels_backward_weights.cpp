@@ -5,6 +5,7 @@
 
 #include "compute/conv/algorithms.hpp"
 #include "compute/conv/algorithms/few_channels.hpp"
+#include "compute/conv/algorithms/few_channels_inside.hpp"
 #include "compute/conv/algorithms/weight_tiles.hpp"
 #include "compute/conv/cost.hpp"
 #include "compute/conv/layout.hpp"
@@ -20,6 +21,13 @@ bool canJoinLines(const Shape& s, const FewChannelsImage& image, const WeightTil
          std::all_of(nine.blockParts.begin(), nine.blockParts.end(),
                      [&](const WeightTiles::Part& blocks) { return kernels.gradientLines[blocks.size()] != nullptr; });
 }
+
+/// Lines of an image as they are read, copied or where they are.
+struct LinesRead {
+  const float* at;             // what the first value of the kernel multiplies, of the first line and column
+  std::ptrdiff_t line, plane;  // from line to line, block to block
+  PixelRange columns;          // of the output
+};
 
 /// Tiles of fewer blocks, until there are as many as workers: a lone tile would keep one of them busy alone.
 void dealOut(WeightTiles& tiles, std::size_t workers) {
@@ -44,9 +52,12 @@ class FewChannelsBackwardWeights final : public ConvPlan {
         description_(d),
         kernels_(kernels),
         image_(image),
+        inside_(d.shape),
         tiles_(tiles),
         joinsLines_(joinsLines),
         linesInTurn_(chooseLinesInTurn()) {
+    readsInside_ = image_.scratchFloats() > 0 && image_.phases() == 1 && inside_.lines.size() > 0 &&
+                   inside_.columns.size() > 0 && edgeCycles() < savedCycles();
     if (d.maxWorkers <= 1) return;
     dealOut(tiles_, static_cast<std::size_t>(d.maxWorkers));
     tasks_ = tiles_.blockParts.size();
@@ -69,7 +80,7 @@ class FewChannelsBackwardWeights final : public ConvPlan {
     const double added = (shape().batch * parts - 1) * 2 * sumBytes / bytesOfCycle;
     const double inside = joinsLines_ ? 1 : image_.insidePart();
     const double cycles = lines * inside * shape().outWidth * sweeps * tiles_.cyclesOfPixel + beside + added +
-                          shape().batch * image_.copyCycles();
+                          shape().batch * (image_.copyCycles() + (readsInside_ ? edgeCycles() - savedCycles() : 0));
     const double bytes = double(shape().batch) * double(shape().outBlocks() * shape().outPlane()) * sizeof(float);
     return std::max(cycles, farTransferCycles(bytes, 12)) / assumedHertz;
   }
@@ -102,35 +113,78 @@ class FewChannelsBackwardWeights final : public ConvPlan {
     const std::ptrdiff_t inImage = std::ptrdiff_t{s.inChannels} * s.height * s.width;
     GradientCall call{};
     call.inputPixel = image_.pixel() * s.strideWidth;
-    call.inputLine = image_.line() * s.strideHeight;
-    call.inputRows = image_.line() * s.dilationHeight;
     const BlockSteps out = blockSteps(description_.outputLayout, s.outChannels, s.outHeight, s.outWidth);
     call.gradientPixel = out.pixel * image_.phases();
     call.gradientLine = s.outWidth * out.pixel;
     call.gradientBlock = out.block;
     call.images = 1;
-    call.outputRow = image_.blocks() == 1 && image_.values() > s.kernelWidth ? blockLength : rowFloats;
+    call.outputRow = outputRow();
     call.outputBlock = rowFloats * s.kernelHeight * s.kernelWidth;
     bool accumulates = isBlocked() && description_.accumulate;
     for (int image = 0; image < s.batch; ++image) {
-      for (int from = 0; from < s.outHeight; from += image_.linesAtOnce()) {
-        const int to = std::min(s.outHeight, from + image_.linesAtOnce());
-        const float* const lines = image_.lines(buffers.input + image * inImage, from, to, scratch);
-        for (std::size_t part = outs.from; part < outs.to; ++part) {
-          const WeightTiles::Part blocks = tiles_.blockParts[part];
-          const float* const gradient = buffers.outputGradient + image * out.image + blocks.from * out.block;
-          // What all lines of the kernel read of the gradient is in the L1 cache still.
-          const int turn = linesInTurn_;
-          for (int first = from; first < to; first += turn) {
-            call.accumulate = accumulates || first > from;
-            sumLines(call, blocks,
-                     {static_cast<std::size_t>(first), static_cast<std::size_t>(std::min(to, first + turn))},
-                     lines + (first - from) * call.inputLine, gradient, result);
-          }
+      const float* const input = buffers.input + image * inImage;
+      const float* const gradient = buffers.outputGradient + image * out.image;
+      const auto copied = [&](PixelRange some) {
+        for (int from = some.from; from < some.to; from += image_.linesAtOnce()) {
+          const int to = std::min(some.to, from + image_.linesAtOnce());
+          const LinesRead read{image_.lines(input, from, to, scratch), image_.line(), image_.plane(), {0, s.outWidth}};
+          sumParts(call, outs, {from, to}, read, gradient, result, accumulates);
         }
-        accumulates = true;
+      };
+      if (!readsInside_) {
+        copied({0, s.outHeight});
+        continue;
+      }
+      const std::ptrdiff_t line = s.width * image_.pixel();
+      const LinesRead inside{input + startOf(inside_.columns.from), line, line * s.height, inside_.columns};
+      sumParts(call, outs, inside_.lines, inside, gradient, result, accumulates);
+      for (const FewChannelsInside::Edge& edge : inside_.edges) sumEdge(call, outs, edge, input, gradient, result);
+      copied({0, inside_.lines.from});
+      copied({inside_.lines.to, s.outHeight});
+    }
+  }
+
+  /// Where the image has what the first value of the kernel multiplies, for the first line inside.
+  std::ptrdiff_t startOf(int column) const {
+    const Shape& s = shape();
+    const int line = inside_.lines.from * s.strideHeight - s.padHeight;
+    return (std::ptrdiff_t{line} * s.width + column * s.strideWidth - s.padWidth) * image_.pixel();
+  }
+
+  /// Cycles for an image that columns at the edges cost as lines of their own, whose tiles have few sums.
+  double edgeCycles() const {
+    double cycles = 0;
+    for (const FewChannelsInside::Edge& edge : inside_.edges) {
+      const double values = double(edge.taps.size()) * double(image_.pixel()) / image_.values();
+      for (const WeightTiles::Part& blocks : tiles_.blockParts) {
+        const double ofPixel = std::max(2.0, values * tiles_.cyclesOfPixel * blocks.size() / shape().outBlocks());
+        cycles += shape().kernelHeight * image_.blocks() * (callCycles + inside_.lines.size() * ofPixel);
       }
     }
+    return cycles;
+  }
+  /// And those that copying the lines inside would.
+  double savedCycles() const { return image_.copyCycles() * inside_.lines.size() / shape().outHeight; }
+
+  /// Lines of the output for all blocks of `outs`. `accumulates`: something is in the result.
+  void sumParts(GradientCall& call, TaskPart outs, PixelRange some, const LinesRead& read, const float* gradient,
+                float* result, bool& accumulates) const {
+    if (some.size() == 0) return;
+    const std::ptrdiff_t outBlock = call.gradientBlock;
+    call.inputLine = read.line * shape().strideHeight;
+    call.inputRows = read.line * shape().dilationHeight;
+    for (std::size_t part = outs.from; part < outs.to; ++part) {
+      const WeightTiles::Part blocks = tiles_.blockParts[part];
+      // What all lines of the kernel read of the gradient is in the L1 cache still.
+      for (int first = some.from; first < some.to; first += linesInTurn_) {
+        call.accumulate = accumulates || first > some.from;
+        LinesRead turn = read;
+        turn.at += (first - some.from) * call.inputLine;
+        sumLines(call, blocks, {first, std::min(some.to, first + linesInTurn_)}, turn,
+                 gradient + blocks.from * outBlock, result);
+      }
+    }
+    accumulates = true;
   }
 
   /// Lines of the gradient of the largest tile's blocks that are gone through for all values.
@@ -142,28 +196,25 @@ class FewChannelsBackwardWeights final : public ConvPlan {
                                           : static_cast<int>(std::max<std::ptrdiff_t>(1, bytesInTurn / lineBytes));
   }
 
-  /// Some lines of the output; `lines` is where the first of them reads.
-  void sumLines(GradientCall& call, WeightTiles::Part blocks, TaskPart some, const float* lines, const float* gradient,
-                float* result) const {
-    const Shape& s = shape();
-    const std::ptrdiff_t rowFloats = std::ptrdiff_t{s.inChannels} * blockLength;
+  /// Some lines of the output, of which `read` is the first one.
+  void sumLines(GradientCall& call, WeightTiles::Part blocks, PixelRange some, const LinesRead& read,
+                const float* gradient, float* result) const {
     for (int block = 0; block < image_.blocks(); ++block) {
       for (int r = 0; r < steps(); ++r) {
-        const TaskPart inside = linesInside(r, static_cast<int>(some.from), static_cast<int>(some.to));
-        call.lines = static_cast<int>(inside.to - inside.from);
-        call.gradient = gradient + static_cast<std::ptrdiff_t>(inside.from) * call.gradientLine;
-        const float* const tapLines = lines + block * image_.plane() + r * s.dilationHeight * image_.line() +
-                                      static_cast<std::ptrdiff_t>(inside.from - some.from) * call.inputLine;
-        const float* const tapGradient = call.gradient;
+        const PixelRange inside = linesInside(r, some);
+        call.lines = inside.size();
+        const float* const tapLines =
+            read.at + block * read.plane + r * call.inputRows + (inside.from - some.from) * call.inputLine;
+        const float* const tapGradient =
+            gradient + inside.from * call.gradientLine + read.columns.from * (call.gradientPixel / image_.phases());
         const bool accumulates = call.accumulate;
-        for (int phase = 0; phase < image_.phases() && phase < s.outWidth; ++phase) {
-          call.pixels = ceilDivide(s.outWidth - phase, image_.phases());
+        for (int phase = 0; phase < image_.phases() && phase < read.columns.size(); ++phase) {
+          call.pixels = ceilDivide(read.columns.size() - phase, image_.phases());
           call.gradient = tapGradient + phase * (call.gradientPixel / image_.phases());
           call.accumulate = accumulates || phase > 0;
           for (const WeightTiles::Part& rows : tiles_.rowParts) {
             call.input = tapLines + phase * image_.phaseLine() + rows.from;
-            call.output = result + blocks.from * call.outputBlock + r * s.kernelWidth * rowFloats +
-                          block * blockLength + rows.from * call.outputRow;
+            call.output = result + blocks.from * call.outputBlock + placeOf(block, r, rows.from);
             (joinsLines_ ? kernels_.gradientLines[blocks.size()] : kernels_.gradient[blocks.size()][rows.size()])(call);
           }
         }
@@ -172,22 +223,62 @@ class FewChannelsBackwardWeights final : public ConvPlan {
     }
   }
 
-  /// Of lines [from, to) of the output those for which line `r` of the kernel is inside the image.
-  TaskPart linesInside(int r, int from, int to) const {
-    const auto part = [](int first, int end) {
-      return TaskPart{static_cast<std::size_t>(first), static_cast<std::size_t>(std::max(first, end))};
-    };
-    if (joinsLines_) return part(from, to);
+  /// A column at an edge, for the lines inside: its pixels are in a line from top to bottom.
+  void sumEdge(const GradientCall& given, TaskPart outs, const FewChannelsInside::Edge& edge, const float* input,
+               const float* gradient, float* result) const {
+    const Shape& s = shape();
+    const std::ptrdiff_t line = s.width * image_.pixel();
+    const int first = edge.taps.from * static_cast<int>(image_.pixel()),
+              end = edge.taps.to * static_cast<int>(image_.pixel()), most = tiles_.rowParts.front().size();
+    GradientCall call = given;
+    call.accumulate = true;
+    call.inputPixel = line * s.strideHeight;
+    call.gradientPixel = given.gradientLine;
+    call.lines = 1;
+    call.pixels = inside_.lines.size();
+    for (std::size_t part = outs.from; part < outs.to; ++part) {
+      const WeightTiles::Part blocks = tiles_.blockParts[part];
+      call.gradient = gradient + blocks.from * given.gradientBlock + inside_.lines.from * given.gradientLine +
+                      edge.column * given.gradientPixel;
+      for (int block = 0; block < image_.blocks(); ++block) {
+        for (int r = 0; r < s.kernelHeight; ++r) {
+          const float* const tap = input + startOf(edge.column) + block * line * s.height + r * s.dilationHeight * line;
+          for (int from = first; from < end; from += most) {
+            call.input = tap + from;
+            call.output = result + blocks.from * call.outputBlock + placeOf(block, r, from);
+            kernels_.gradient[blocks.size()][std::min(most, end - from)](call);
+          }
+        }
+      }
+    }
+  }
+
+  /// Floats of the result from the gradient of a value to that of the next.
+  std::ptrdiff_t outputRow() const {
+    const bool isPixelByPixel = image_.blocks() == 1 && image_.values() > shape().kernelWidth;
+    return isPixelByPixel ? blockLength : std::ptrdiff_t{shape().inChannels} * blockLength;
+  }
+  /// Where a block of the result has the gradient of a value.
+  std::ptrdiff_t placeOf(int block, int r, int value) const {
+    const std::ptrdiff_t tapFloats = std::ptrdiff_t{shape().inChannels} * blockLength;
+    return r * shape().kernelWidth * tapFloats + block * blockLength + value * outputRow();
+  }
+
+  /// Of some lines of the output those for which line `r` of the kernel is inside the image.
+  PixelRange linesInside(int r, PixelRange some) const {
+    if (joinsLines_) return some;
     const int offset = r * shape().dilationHeight - shape().padHeight;
-    const int first = std::max(from, firstInside(offset, shape().strideHeight));
-    return part(first, std::min(to, endInside(offset, shape().strideHeight, shape().height)));
+    const int first = std::max(some.from, firstInside(offset, shape().strideHeight));
+    return {first, std::max(first, std::min(some.to, endInside(offset, shape().strideHeight, shape().height)))};
   }
 
   Description description_;
   const KernelSet& kernels_;
   FewChannelsImage image_;
+  FewChannelsInside inside_;
   WeightTiles tiles_;
   bool joinsLines_;
+  bool readsInside_ = false;
   int linesInTurn_;  // in which order sums are added, so for any number of workers
   std::size_t tasks_ = 1;
 };

@@ -213,8 +213,7 @@ class FewChannelsForward final : public ConvPlan {
   void runInside(const Buffers& buffers, const float* bias, const TaskExecutor& executor) const {
     const auto batch = static_cast<std::size_t>(shape().batch), lines = static_cast<std::size_t>(inside_.lines.size());
     const std::size_t edges = drivers_.size() - 2;
-    const std::size_t parts =
-        balancedCut({batch, lines}, static_cast<std::size_t>(description_.maxWorkers)).rowParts;
+    const std::size_t parts = balancedCut({batch, lines}, static_cast<std::size_t>(description_.maxWorkers)).rowParts;
     const BlockSteps out = outSteps(description_);
     executor.forEach(batch * (parts + edges), [&](std::size_t index, int) {
       const auto image = static_cast<std::ptrdiff_t>(index / (parts + edges));

@@ -18,9 +18,10 @@ struct PixelRange {
 struct FewChannelsInside {
   explicit FewChannelsInside(const Shape& s);
 
-  PixelRange lines, columns;  // of the output, for which all lines and all columns of the kernel are inside; may be empty
+  /// Of the output, those for which all lines, or all columns, of the kernel are inside; may be empty.
+  PixelRange lines, columns;
   struct Edge {
-    int column;  // of the output
+    int column;       // of the output
     PixelRange taps;  // columns of the kernel
   };
   /// Those that find anything inside the image.

@@ -1,0 +1,97 @@
+// Layers whose image has few channels: drawn ones, by the algorithm that reads the image where it is and copies lines
+// only where kernels reach into the padding. Tensors lie between pages that may not be touched.
+#include <gtest/gtest.h>
+
+#include <random>
+
+#include "../guarded_buffer.hpp"
+#include "conv_case.hpp"
+#include "threaded_executor.hpp"
+
+namespace tacc::conv::test {
+namespace {
+
+using tacc::test::PageBuffer;
+
+std::size_t pagesFor(const Floats& content) { return content.size() * sizeof(float) / 4096 + 1; }
+
+/// Exact with every instruction set, one worker and three, and with tensors at either end of their pages.
+void expectFirstLayer(taccConvDesc_t desc, bool isAtEnd) {
+  desc.algorithm = "few-channels";
+  for (const int workers : {1, 3}) {
+    desc.maxWorkers = workers;
+    const Case test(desc);
+    const Floats expected = test.expected();
+    for (const KernelSet* kernels : availableKernels()) {
+      const ChosenPlan chosen = makePlan(test.description(), *kernels);
+      const ConvPlan& plan = *chosen.plan;
+      PageBuffer input(pagesFor(test.input)), gradient(pagesFor(test.outputGradient)), result(pagesFor(test.before));
+      Floats packed(plan.packedFloats()), workspace(plan.workspaceBytes() / sizeof(float));
+      std::fill_n(workspace.data(), workspace.size(), 1e30F);
+      plan.pack(test.weights.data(), packed.data());
+      float* const to = result.place(test.before.data(), test.before.size(), isAtEnd);
+      const Buffers buffers{input.place(test.input.data(), test.input.size(), isAtEnd),
+                            packed.data(),
+                            gradient.place(test.outputGradient.data(), test.outputGradient.size(), isAtEnd),
+                            test.bias.data(),
+                            test.residual.data(),
+                            to,
+                            workspace.data(),
+                            plan.workspaceBytes()};
+      plan.run(buffers, TaskExecutor(ThreadedExecutor(workers).get()));
+      Floats got(test.before.size());
+      std::copy_n(to, got.size(), got.data());
+      EXPECT_TRUE(test.isRight(got, expected))
+          << test.text() << " with " << plan.kernel() << ", " << workers << " workers";
+    }
+  }
+}
+
+class FirstLayers : public testing::TestWithParam<taccConvPass_t> {};
+
+TEST_P(FirstLayers, AreExactForDrawnShapes) {
+  std::mt19937 random(20);
+  const auto from = [&](int least, int most) { return std::uniform_int_distribution<int>(least, most)(random); };
+  for (int i = 0; i < 80; ++i) {
+    taccConvDesc_t desc = convolution(GetParam(), from(1, 3), from(1, 8), 1, 1, from(1, 70), 1);
+    desc.kernelHeight = from(1, 9);
+    desc.kernelWidth = from(1, 9);
+    desc.strideHeight = from(1, 4);
+    desc.strideWidth = from(1, 4);
+    desc.dilationHeight = from(1, 2);
+    // Now and then outputs that see nothing but padding.
+    desc.padHeight = from(0, desc.kernelHeight);
+    desc.padWidth = from(0, desc.kernelWidth + from(0, 5) / 5);
+    // Of most images a large part is inside, and of some nothing.
+    desc.height = std::max(from(1, 40), (desc.kernelHeight - 1) * desc.dilationHeight + 1 - 2 * desc.padHeight);
+    desc.width = std::max(from(1, 90), desc.kernelWidth - 2 * desc.padWidth);
+    desc.inputLayout = from(0, 1) == 0 ? taccLayoutNchw : taccLayoutNhwc;
+    desc.weightLayout = from(0, 1) == 0 ? taccWeightsKcrs : taccWeightsBlocked;
+    if (desc.outChannels % 16 == 0 && from(0, 1) == 0) desc.outputLayout = taccLayoutNhwc;
+    chooseEpilogue(desc, random);
+    expectFirstLayer(desc, i % 2 == 0);
+  }
+}
+
+TEST_P(FirstLayers, OfNetworksAreExact) {
+  struct Shape {
+    int channels, size, outs, kernel, stride, pad;
+  };
+  for (const Shape& s :
+       {Shape{3, 60, 16, 3, 2, 1}, Shape{3, 32, 16, 3, 1, 1}, Shape{3, 64, 32, 6, 2, 2}, Shape{1, 50, 64, 9, 1, 4},
+        Shape{3, 64, 64, 7, 2, 3}, Shape{4, 84, 32, 8, 4, 0}, Shape{3, 70, 96, 11, 4, 2}, Shape{1, 28, 32, 5, 1, 2}}) {
+    for (const taccLayout_t layout : {taccLayoutNchw, taccLayoutNhwc}) {
+      taccConvDesc_t desc = convolution(GetParam(), 2, s.channels, s.size, s.size, s.outs, s.kernel, s.stride, s.pad);
+      desc.inputLayout = layout;
+      expectFirstLayer(desc, true);
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Exact, FirstLayers, testing::Values(taccConvForward, taccConvBackwardWeights),
+                         [](const testing::TestParamInfo<taccConvPass_t>& tested) {
+                           return tested.param == taccConvForward ? "Forward" : "BackwardWeights";
+                         });
+
+}  // namespace
+}  // namespace tacc::conv::test
