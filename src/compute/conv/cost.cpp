@@ -54,6 +54,14 @@ int vectorsOf(const KernelSet& kernels, double blocks) {
   return static_cast<int>(blocks * blockLength / kernels.fmaLanes);
 }
 
+std::size_t readL1CacheBytes() {
+#if defined(_SC_LEVEL1_DCACHE_SIZE)
+  return static_cast<std::size_t>(std::max(0L, sysconf(_SC_LEVEL1_DCACHE_SIZE)));
+#else
+  return 0;
+#endif
+}
+
 std::size_t readL2CacheBytes() {
 #if defined(_SC_LEVEL2_CACHE_SIZE)
   const long bytes = sysconf(_SC_LEVEL2_CACHE_SIZE);
@@ -100,6 +108,12 @@ std::size_t l2CacheBytes() {
   return bytes;
 }
 
+bool stayInL1(std::size_t weightBytes) {
+  constexpr std::size_t small = 32 * 1024;
+  static const std::size_t bytes = readL1CacheBytes();
+  return bytes > small && weightBytes <= bytes / 2;
+}
+
 int linesKept(std::ptrdiff_t floats) {
   constexpr std::ptrdiff_t sets = 64, ways = 8;
   if (floats % blockLength != 0) return sets * ways;
@@ -112,7 +126,7 @@ double productCycles(const KernelSet& kernels, double blocks, int used) {
   return blocks * blockLength / kernels.fmaLanes * used / productsPerCycle(kernels);
 }
 
-double stepCycles(const KernelSet& kernels, double blocks, int pixels, int used) {
+double stepCycles(const KernelSet& kernels, double blocks, int pixels, int used, bool areWeightsNear) {
   const int vectors = vectorsOf(kernels, blocks);
   const int held = heldWeights(kernels.registers, vectors, pixels);
   const double products = vectors * used;
@@ -129,6 +143,11 @@ double stepCycles(const KernelSet& kernels, double blocks, int pixels, int used)
   const double weightLine = 0.2;  // what a line of weights costs even where it is hidden
   const double perCycle = productsPerCycle(kernels);
   const double loop = perCycle == 1 ? 0.1 : 0.25;
+  // Small tiles have two sums, which is felt where weights do not take as long.
+  if (areWeightsNear && products <= 6) {
+    constexpr double issued = 6;
+    return std::max({products / perCycle, loads / 2, (products + loads + 3) / issued, latencyCycles / 2}) + loop;
+  }
   return std::max({products / perCycle, loads / 2, (products + loads + 3) / 4, latencyCycles, fromL2Cache}) +
          1 / (slack * slack) + again + loop + weightLine * blocks;
 }

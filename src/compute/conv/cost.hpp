@@ -10,7 +10,12 @@ namespace tacc::conv {
 /// Of a tile of that many blocks, which may be one and a half. With `used` of its pixels: a mask leaves out the others.
 /// A core that loads two vectors, starts two multiply-adds of four cycles and issues four instructions a cycle, and
 /// gets half a cache line a cycle from its L2 cache. On cores with less arithmetic all tiles are equally good.
-double stepCycles(const KernelSet& kernels, double blocks, int pixels, int used);
+/// `areWeightsNear`: in the L1 cache, from the tile before.
+double stepCycles(const KernelSet& kernels, double blocks, int pixels, int used, bool areWeightsNear = false);
+
+/// Whether so many bytes of weights stay in the L1 cache beside what tiles read and write. Of 32 KiB that is not counted
+/// on.
+bool stayInL1(std::size_t weightBytes);
 
 /// Cycles that the multiply-adds of a step take where nothing else holds them up; and those of each before the next
 /// one on the same sum begins.
