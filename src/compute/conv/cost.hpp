@@ -13,8 +13,8 @@ namespace tacc::conv {
 /// `areWeightsNear`: in the L1 cache, from the tile before.
 double stepCycles(const KernelSet& kernels, double blocks, int pixels, int used, bool areWeightsNear = false);
 
-/// Whether so many bytes of weights stay in the L1 cache beside what tiles read and write. Of 32 KiB that is not counted
-/// on.
+/// Whether so many bytes of weights stay in the L1 cache beside what tiles read and write. Of 32 KiB that is not
+/// counted on.
 bool stayInL1(std::size_t weightBytes);
 
 /// Cycles that the multiply-adds of a step take where nothing else holds them up; and those of each before the next
@@ -37,8 +37,7 @@ inline constexpr double callCycles = 40, lineCycles = 6;
 /// How many pairs of a result and a tap read something that is inside, in one dimension.
 double insidePairs(int results, int taps, int stride, int dilation, int pad, int size);
 
-/// Servers of Intel: all cores share a large last cache over a mesh. A core gets 9 bytes a cycle from it and 4 from
-/// memory (measured on Emerald Rapids), half and less of what others get.
+/// Whether the last cache and memory are so far from a core that they are not hidden (CoreModel).
 bool hasFarCaches();
 
 /// Cycles that the caches or memory take at least for `bytes` bytes, if they do not stay in the L2 cache:
@@ -47,6 +46,9 @@ double transferCycles(double bytes, double ofMemory);
 
 /// The same where caches are far, and 0 elsewhere: of what hides behind the products there.
 double farTransferCycles(double bytes, double ofMemory);
+
+/// Of a result that is stored non-temporally: where caches are far it goes to memory, however large they are.
+double streamedCycles(double bytes, double ofMemory);
 
 /// Bytes a cycle of a gradient of the input that strides have written phase by phase, in no order that hardware looks
 /// ahead in; for transferCycles().
