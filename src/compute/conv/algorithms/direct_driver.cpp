@@ -25,7 +25,7 @@ namespace {
 // As weightBytesAtOnce a part of an L2 cache of 1 MiB. Larger ones gain nothing, smaller ones lose little.
 constexpr std::size_t inputBytesAtOnce = 384 * 1024;
 
-constexpr std::size_t rowBytes = blockLength * sizeof(float);
+constexpr std::size_t bytesOfRow = blockLength * sizeof(float);
 
 // What a run of values costs beside its products. Permuted, several of them are one.
 constexpr double cyclesOfRun = 4, cyclesOfPermutedRun = 1;
@@ -124,7 +124,7 @@ double DirectDriver::cyclesOfLine(double blocks, int tiles, double inside) const
   const bool isShared = shape_.strideWidth <= 2 && shape_.taps.size() > 1 && shape_.taps[0].dy == shape_.taps[1].dy &&
                         std::abs(shape_.taps[0].dx - shape_.taps[1].dx) == 1;
   // Tiles of an image behind the first one find few weights in the L1 cache.
-  const double near = !areFar && stayInL1(rows_ * static_cast<std::size_t>(std::ceil(blocks)) * rowBytes)
+  const double near = !areFar && stayInL1(rows_ * static_cast<std::size_t>(std::ceil(blocks)) * bytesOfRow)
                           ? 1 - 1.0 / (double(tiles) * shape_.outHeight)
                           : 0;
   constexpr double permutedLatency = 3;  // of one tile it hides behind another's
