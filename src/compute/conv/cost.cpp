@@ -5,53 +5,29 @@
 #include <algorithm>
 #include <cmath>
 #include <numeric>
-#if defined(__x86_64__)
-#include <cpuid.h>
-#endif
+
+#include "compute/conv/core_model.hpp"
 
 namespace tacc::conv {
 namespace {
 
-#if defined(__x86_64__)
-bool isOf(unsigned vendor) {
-  unsigned eax = 0, ebx = 0, ecx = 0, edx = 0;
-  return __get_cpuid(0, &eax, &ebx, &ecx, &edx) != 0 && ebx == vendor;
-}
-#endif
-
-bool isIntel() {
-#if defined(__x86_64__)
-  return isOf(signature_INTEL_ebx);
-#else
-  return false;
-#endif
-}
-
-/// Zen 4 runs an instruction of 512 bits as two halves.
-bool hasHalfVectors() {
-#if defined(__x86_64__)
-  if (!isOf(signature_AMD_ebx)) return false;
-  unsigned eax = 0, ebx = 0, ecx = 0, edx = 0;
-  __get_cpuid(1, &eax, &ebx, &ecx, &edx);
-  const unsigned family = (eax >> 8 & 15) + (eax >> 20 & 255);
-  return family == 0x19;
-#else
-  return false;
-#endif
-}
-
-/// Multiply-adds that start in a cycle, each of a vector. Intel's cores take two cycles and more for one of pairs of
-/// bfloat16 (measured on Emerald Rapids: 80 GFLOP/s, where those of float32 reach 178).
+/// Multiply-adds that start in a cycle, each of a vector.
 double productsPerCycle(const KernelSet& kernels) {
-  constexpr double ofSlowPairs = 0.45;
-  static const bool areHalves = hasHalfVectors();
-  if (areHalves && kernels.fmaLanes == 16) return 1;
-  const bool arePairs = kernels.blockPixel < blockLength;
-  return arePairs && isIntel() ? ofSlowPairs : 2;
+  const CoreModel& core = coreModel();
+  if (kernels.fmaLanes == 16 && core.wideProducts == 1) return 1;
+  return kernels.blockPixel < blockLength ? core.pairProducts : 2;
 }
 
 int vectorsOf(const KernelSet& kernels, double blocks) {
   return static_cast<int>(blocks * blockLength / kernels.fmaLanes);
+}
+
+std::size_t readL1CacheBytes() {
+#if defined(_SC_LEVEL1_DCACHE_SIZE)
+  return static_cast<std::size_t>(std::max(0L, sysconf(_SC_LEVEL1_DCACHE_SIZE)));
+#else
+  return 0;
+#endif
 }
 
 std::size_t readL2CacheBytes() {
@@ -76,28 +52,34 @@ double insidePairs(int results, int taps, int stride, int dilation, int pad, int
   return pairs;
 }
 
-bool hasFarCaches() {
-  static const bool isMesh = isIntel() && l2CacheBytes() >= std::size_t{1024} * 1024;
-  return isMesh;
-}
+bool hasFarCaches() { return coreModel().hasFarCaches; }
 
 double transferCycles(double bytes, double ofMemory) {
-  const double lastCacheBytes = (hasFarCaches() ? 32 : 16) * 1024 * 1024, ofLastCache = hasFarCaches() ? 9 : 20;
-  if (hasFarCaches()) ofMemory *= 0.45;
+  const CoreModel& core = coreModel();
   if (staysInL2(static_cast<std::size_t>(bytes))) return 0;
   // Of what is little more than half of the L2 cache, most is still there.
   const double half = static_cast<double>(l2CacheBytes()) / 2;
   const double part = std::min(1., (bytes - half) / half);
-  return part * bytes / (bytes > lastCacheBytes ? ofMemory : ofLastCache);
+  return part * bytes / (bytes > core.lastCacheBytes ? core.partOfMemory * ofMemory : core.ofLastCache);
+}
+
+double streamedCycles(double bytes, double ofMemory) {
+  return hasFarCaches() ? bytes / (coreModel().partOfMemory * ofMemory) : transferCycles(bytes, ofMemory);
 }
 
 double farTransferCycles(double bytes, double ofMemory) { return hasFarCaches() ? transferCycles(bytes, ofMemory) : 0; }
 
-double bytesOfPhases() { return hasFarCaches() ? 9 : 4; }
+double bytesOfPhases() { return coreModel().ofPhases; }
 
 std::size_t l2CacheBytes() {
   static const std::size_t bytes = readL2CacheBytes();
   return bytes;
+}
+
+bool stayInL1(std::size_t weightBytes) {
+  constexpr std::size_t small = 32 * 1024;
+  static const std::size_t bytes = readL1CacheBytes();
+  return bytes > small && double(weightBytes) <= double(bytes) * 0.5;
 }
 
 int linesKept(std::ptrdiff_t floats) {
@@ -112,7 +94,7 @@ double productCycles(const KernelSet& kernels, double blocks, int used) {
   return blocks * blockLength / kernels.fmaLanes * used / productsPerCycle(kernels);
 }
 
-double stepCycles(const KernelSet& kernels, double blocks, int pixels, int used) {
+double stepCycles(const KernelSet& kernels, double blocks, int pixels, int used, bool areWeightsNear) {
   const int vectors = vectorsOf(kernels, blocks);
   const int held = heldWeights(kernels.registers, vectors, pixels);
   const double products = vectors * used;
@@ -129,8 +111,13 @@ double stepCycles(const KernelSet& kernels, double blocks, int pixels, int used)
   const double weightLine = 0.2;  // what a line of weights costs even where it is hidden
   const double perCycle = productsPerCycle(kernels);
   const double loop = perCycle == 1 ? 0.1 : 0.25;
-  return std::max({products / perCycle, loads / 2, (products + loads + 3) / 4, latencyCycles, fromL2Cache}) +
-         1 / (slack * slack) + again + loop + weightLine * blocks;
+  const double issue = (products + loads + 3) / coreModel().issued;
+  // Small tiles have two sums, which is felt where weights do not take as long.
+  if (areWeightsNear && products <= 6) {
+    return std::max({products / perCycle, loads / 2, issue, latencyCycles / 2}) + loop;
+  }
+  return std::max({products / perCycle, loads / 2, issue, latencyCycles, fromL2Cache}) + 1 / (slack * slack) + again +
+         loop + weightLine * blocks;
 }
 
 double gradientCycles(const KernelSet& kernels, double blocks, int rows) {

@@ -10,7 +10,12 @@ namespace tacc::conv {
 /// Of a tile of that many blocks, which may be one and a half. With `used` of its pixels: a mask leaves out the others.
 /// A core that loads two vectors, starts two multiply-adds of four cycles and issues four instructions a cycle, and
 /// gets half a cache line a cycle from its L2 cache. On cores with less arithmetic all tiles are equally good.
-double stepCycles(const KernelSet& kernels, double blocks, int pixels, int used);
+/// `areWeightsNear`: in the L1 cache, from the tile before.
+double stepCycles(const KernelSet& kernels, double blocks, int pixels, int used, bool areWeightsNear = false);
+
+/// Whether so many bytes of weights stay in the L1 cache beside what tiles read and write. Of 32 KiB that is not
+/// counted on.
+bool stayInL1(std::size_t weightBytes);
 
 /// Cycles that the multiply-adds of a step take where nothing else holds them up; and those of each before the next
 /// one on the same sum begins.
@@ -32,8 +37,7 @@ inline constexpr double callCycles = 40, lineCycles = 6;
 /// How many pairs of a result and a tap read something that is inside, in one dimension.
 double insidePairs(int results, int taps, int stride, int dilation, int pad, int size);
 
-/// Servers of Intel: all cores share a large last cache over a mesh. A core gets 9 bytes a cycle from it and 4 from
-/// memory (measured on Emerald Rapids), half and less of what others get.
+/// Whether the last cache and memory are so far from a core that they are not hidden (CoreModel).
 bool hasFarCaches();
 
 /// Cycles that the caches or memory take at least for `bytes` bytes, if they do not stay in the L2 cache:
@@ -42,6 +46,9 @@ double transferCycles(double bytes, double ofMemory);
 
 /// The same where caches are far, and 0 elsewhere: of what hides behind the products there.
 double farTransferCycles(double bytes, double ofMemory);
+
+/// Of a result that is stored non-temporally: where caches are far it goes to memory, however large they are.
+double streamedCycles(double bytes, double ofMemory);
 
 /// Bytes a cycle of a gradient of the input that strides have written phase by phase, in no order that hardware looks
 /// ahead in; for transferCycles().

@@ -203,6 +203,12 @@ void addWeights(const float* blocked, float* kcrs, const Shape& shape) {
 }
 
 void deliverBlock(const WeightBlock& block, const float* sums, std::ptrdiff_t row, bool accumulates, float* gradient) {
+  if (block.outStep == 1 && block.inStep == blockLength && !accumulates) {
+    float rows[blockLength * blockLength] = {};
+    for (int k = 0; k < block.outs; ++k) std::copy_n(sums + k * row, block.ins, rows + k * blockLength);
+    transposing().toBlocks(rows, blockLength, gradient + block.base, block.ins, false);
+    return;
+  }
   for (int k = 0; k < block.outs; ++k) {
     const float* const from = sums + k * row;
     float* const to = gradient + block.base + k * block.outStep;

@@ -32,7 +32,8 @@ void reorderWeights(taccWeightLayout_t fromLayout, const float* from, taccWeight
 void addWeights(const float* blocked, float* kcrs, const Shape& shape);
 
 /// Brings the sums of one block to a gradient, to what is there or in its place: those of an output channel follow each
-/// other, and from one to the next there are `row` floats.
+/// other, and from one to the next there are `row` floats. Of a blocked gradient in its place zeros too, for the output
+/// channels that only fill a block.
 void deliverBlock(const WeightBlock& block, const float* sums, std::ptrdiff_t row, bool accumulates, float* gradient);
 
 /// Zeros a gradient in taccWeightsBlocked, for the rows of output channels that only fill a block; those of a gradient

@@ -70,6 +70,18 @@ struct InnerProductCall {
   bool adds;                    // to what is there
 };
 
+/// An image of a block of channels, of pixels that are sums of products: pixel (y, x) of those at every line's place of
+/// y and every column's place of x together. Places are in floats; those of line y are [lineStarts[y], lineStarts[y +
+/// 1]) in `linePlaces`, and those of a column likewise.
+struct TapSumsCall {
+  const float* products;
+  const std::int32_t *lineStarts, *linePlaces, *columnStarts, *columnPlaces;
+  float* result;
+  int height, width;
+  bool adds;           // to what is there
+  bool isNonTemporal;  // non-temporally, unless it adds
+};
+
 /// One line of outputs of pooling, of one block of channels.
 struct PoolLine {
   std::ptrdiff_t ahead;      // floats from the first line of the windows to what the next line of outputs reads first
@@ -115,6 +127,7 @@ struct LayerKernels {
                       float* sum);
   void (*addProducts)(const float* gradient, const float* weights, float* input, std::ptrdiff_t inputPixel,
                       std::ptrdiff_t pixels);
+  void (*sumTaps)(const TapSumsCall& call);
   // `from` and `to` do not overlap.
   void (*fromBfloat16)(const std::uint16_t* from, float* to, std::size_t count, bool isNonTemporal);
   void (*toBfloat16)(const float* from, std::uint16_t* to, std::size_t count, bool isNonTemporal);

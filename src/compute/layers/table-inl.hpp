@@ -7,6 +7,7 @@
 #include "compute/layers/outer_product-inl.hpp"
 #include "compute/layers/pooling-inl.hpp"
 #include "compute/layers/response-inl.hpp"
+#include "compute/layers/tap_sums-inl.hpp"
 #include "compute/layers/training-inl.hpp"
 #include "compute/layers/transpose-inl.hpp"
 
@@ -24,6 +25,7 @@ constexpr LayerKernels makeTable(std::string_view isa) {
           dropout,
           sumProducts,
           addProducts,
+          sumTaps,
           fromBfloat16,
           toBfloat16,
           toBlocks,

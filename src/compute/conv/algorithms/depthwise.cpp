@@ -8,6 +8,7 @@
 #include "compute/conv/algorithms.hpp"
 #include "compute/conv/algorithms/caching.hpp"
 #include "compute/conv/algorithms/depthwise_copy.hpp"
+#include "compute/conv/core_model.hpp"
 #include "compute/conv/task_balance.hpp"
 #include "compute/conv/task_partition.hpp"
 
@@ -143,9 +144,8 @@ class Depthwise final : public LinesPlan {
     const DepthwiseMethod method = isAny ? DepthwiseMethod::anyStrips : DepthwiseMethod::strips;
     const double copied = copyFloats_ == 0 ? 0 : cyclesOfCopy * line_.inputHeight * line_.inputWidth;
     const double cycles = depthwiseCycles(shape(), kernels_, method, outputHeight_, parts_.size());
-    // Far caches do not hide that each line of the cache is read for one tap.
     const bool hasOneTap = shape().kernelHeight * shape().kernelWidth == 1;
-    const double bytesOfMemory = hasOneTap && hasFarCaches() ? 8.5 : isAny ? 11 : 12;
+    const double bytesOfMemory = std::min(isAny ? 11.0 : 12.0, hasOneTap ? coreModel().mostOfOneTap : 12.0);
     return std::max(planes * (std::max(cycles, missedCycles(isAny)) + copied),
                     transferCycles(planes * moved * sizeof(float), bytesOfMemory)) /
            assumedHertz;

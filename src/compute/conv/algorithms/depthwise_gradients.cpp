@@ -7,6 +7,7 @@
 #include "compute/conv/algorithms.hpp"
 #include "compute/conv/algorithms/depthwise.hpp"
 #include "compute/conv/algorithms/weight_tiles.hpp"
+#include "compute/conv/core_model.hpp"
 #include "compute/conv/task_balance.hpp"
 #include "compute/conv/task_partition.hpp"
 #include "compute/layers/kernels.hpp"
@@ -86,11 +87,11 @@ class DepthwiseGradients final : public ConvPlan {
     const int lines = isData ? shape().height : shape().outHeight;
     // Parts of lines of the cache are asked for, and written, one after the other where vectors are short.
     const double bytesOfResult = kernels_.fmaLanes == blockLength ? 11 : 7;
-    // Where lines of the cache are left out memory gives less, which was seen on a core with two wide units; and where
-    // each is read for one tap, if caches are far.
+    // Where lines of the cache are left out memory gives less, which was seen on a core with two wide units.
     const bool skipsColumns = shape().kernelWidth < shape().strideWidth;
     const bool hasOneTap = shape().kernelHeight * shape().kernelWidth == 1;
-    const double bytesOfSums = hasOneTap && hasFarCaches() ? 7 : skipsColumns && hasTwoWideUnits(kernels_) ? 8 : 12;
+    const double bytesOfSums =
+        std::min(hasOneTap ? coreModel().mostOfOneTap : 12.0, skipsColumns && hasTwoWideUnits(kernels_) ? 8.0 : 12.0);
     return std::max(computed * depthwiseCycles(shape(), kernels_, method, lines, taps_.size()) + planes * apartCycles(),
                     transferCycles(floats * sizeof(float),
                                    isData ? bytesOfResult / (1 + 0.25 * shape().kernelHeight) : bytesOfSums)) /

@@ -75,7 +75,7 @@ class DirectBackwardData final : public ConvPlan {
         1) {  // phase by phase, lines of the cache are written in no order that hardware looks ahead in
       const double bytes =
           double(shape().batch) * shape().inBlocks() * static_cast<double>(shape().inPlane()) * sizeof(float);
-      cycles += transferCycles(bytes, bytesOfPhases());
+      cycles += isNonTemporal_ ? streamedCycles(bytes, bytesOfPhases()) : transferCycles(bytes, bytesOfPhases());
     }
     return (cycles + apartCycles()) / assumedHertz;
   }

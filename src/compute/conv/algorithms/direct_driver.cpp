@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <cstdlib>
 #include <cstring>
 #include <map>
@@ -23,6 +24,8 @@ namespace {
 
 // As weightBytesAtOnce a part of an L2 cache of 1 MiB. Larger ones gain nothing, smaller ones lose little.
 constexpr std::size_t inputBytesAtOnce = 384 * 1024;
+
+constexpr std::size_t bytesOfRow = blockLength * sizeof(float);
 
 // What a run of values costs beside its products. Permuted, several of them are one.
 constexpr double cyclesOfRun = 4, cyclesOfPermutedRun = 1;
@@ -120,6 +123,10 @@ double DirectDriver::cyclesOfLine(double blocks, int tiles, double inside) const
   // Permuted, taps side by side share what is permuted.
   const bool isShared = shape_.strideWidth <= 2 && shape_.taps.size() > 1 && shape_.taps[0].dy == shape_.taps[1].dy &&
                         std::abs(shape_.taps[0].dx - shape_.taps[1].dx) == 1;
+  // Tiles of an image behind the first one find few weights in the L1 cache.
+  const double near = !areFar && stayInL1(rows_ * static_cast<std::size_t>(std::ceil(blocks)) * bytesOfRow)
+                          ? 1 - 1.0 / (double(tiles) * shape_.outHeight)
+                          : 0;
   constexpr double permutedLatency = 3;  // of one tile it hides behind another's
   const auto cyclesOfRow = [&](int pixels, int used) {
     if (shape_.isPermuted)
@@ -130,7 +137,9 @@ double DirectDriver::cyclesOfLine(double blocks, int tiles, double inside) const
     const double late = areFar && heldWeights(kernels_.registers, vectors, pixels) < vectors ? 0.5 : 0;
     // Values that do not come in runs have addresses of their own.
     // A core that has enough to do with the multiply-adds hides them.
-    return std::max(arriving, stepCycles(kernels_, blocks, pixels, used) + late) *
+    const double step = (1 - near) * stepCycles(kernels_, blocks, pixels, used) +
+                        near * stepCycles(kernels_, blocks, pixels, used, true);
+    return std::max(arriving, step + late) *
            (shape_.isScattered && hasTwoWideUnits(kernels_) ? 1.1 : 1);
   };
   // With strides most of every part of a page that is fetched is not used, so input is better read fewer times.

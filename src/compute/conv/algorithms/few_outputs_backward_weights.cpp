@@ -45,7 +45,11 @@ class FewOutputs final : public ConvPlan {
     const double calls = std::max<double>(static_cast<double>(pixelParts_), double(lines()) / linesAtOnce_);
     const double beside =
         tiles * s.kernelWidth * (calls * s.kernelHeight * callCycles + (areLinesOne() ? 0 : linePairs * lineCycles));
-    const double delivered = 3.5 * static_cast<double>(sumFloats() * pixelParts_);
+    // In blocks a line of the cache is written for each sum of an output channel.
+    constexpr double cyclesOfBlock = 200, cyclesOfSum = 3.5;
+    const double ofBlocks =
+        description_.weightLayout == taccWeightsBlocked ? cyclesOfBlock * taps() * s.inBlocks() : 0.0;
+    const double delivered = std::max(cyclesOfSum * static_cast<double>(sumFloats() * pixelParts_), ofBlocks);
     // Strides leave out pixels that no tap reads.
     const double used = double(std::min(s.height, s.outHeight * s.kernelHeight)) *
                         double(std::min(s.width, s.outWidth * s.kernelWidth)) * blockLength;
@@ -64,7 +68,6 @@ class FewOutputs final : public ConvPlan {
     for (std::size_t part = 1; part < pixelParts_; ++part) {
       for (std::size_t i = 0; i < sumFloats(); ++i) sums[i] += sums[part * sumFloats() + i];
     }
-    clearGradient(buffers.result, description_.weightLayout, shape(), description_.accumulate);
     deliver(sums, buffers.result);
   }
 

@@ -13,6 +13,7 @@
 #include "compute/conv/algorithms.hpp"
 #include "compute/conv/algorithms/caching.hpp"
 #include "compute/conv/algorithms/weight_tiles.hpp"
+#include "compute/conv/core_model.hpp"
 #include "compute/conv/task_partition.hpp"
 #include "compute/conv/weights.hpp"
 
@@ -148,7 +149,8 @@ class ProductScatter final : public ConvPlan {
 
   double predictedSeconds() const override {
     const double pixels = double(directions_.sourceHeight) * directions_.sourceWidth;
-    const double added = taps() * (pixels * (lanes_ > 4 ? 2.5 : 1.6) + 12.0 * directions_.sourceHeight);
+    const double added =
+        taps() * (pixels * (lanes_ > 4 ? 2.5 : 1.6) + coreModel().shortLoop * directions_.sourceHeight);
     const double delivered =
         (isGrouped() ? 2.0 * directions_.targetChannels : 10.0) * directions_.targetHeight * directions_.targetWidth;
     const double column = pixels * taps() * lanes_ * sizeof(float);

@@ -137,6 +137,8 @@ class StridedProduct final : public ConvPlan {
       return (0.2 * floats + transferCycles(isData ? whole : dense, 8)) / assumedHertz;
     }
     if (description_.pass == taccConvBackwardData) {
+      // What is stored past far caches is one stream, and all that there is to it.
+      if (isStreamed() && hasFarCaches()) return (dense / bytesOfCycle + streamedCycles(whole, 11)) / assumedHertz;
       return ((dense + whole) / bytesOfCycle + transferCycles(whole, 8)) / assumedHertz;
     }
     return (2 * dense / bytesOfCycle + transferCycles(dense, 8)) / assumedHertz;

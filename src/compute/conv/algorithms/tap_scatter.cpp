@@ -1,18 +1,19 @@
 // Backward to the data where the output has few pixels and the kernel many taps, as in 7x7 kernels over images of 8x8
 // without padding. Each pixel of the result sees a few of the taps, others than its neighbours do, so tiles of results
 // read weights for a pixel or two. Here every pixel of the output's gradient is multiplied by all taps of a block of
-// input channels, and these products are added to where their taps belong. Pixels of several images are one line, so
-// each weight is read once for all of them.
+// input channels, and each pixel of the result is the sum of those that its taps find. Pixels of several images are one
+// line, so each weight is read once for all of them.
 #include <algorithm>
 #include <cstring>
 #include <vector>
 
 #include "compute/conv/algorithms.hpp"
 #include "compute/conv/algorithms/batch_parts.hpp"
+#include "compute/conv/algorithms/caching.hpp"
 #include "compute/conv/algorithms/direct_driver.hpp"
-#include "compute/conv/algorithms/weight_tiles.hpp"
 #include "compute/conv/cost.hpp"
 #include "compute/conv/weights.hpp"
+#include "compute/layers/kernels.hpp"
 
 namespace tacc::conv {
 namespace {
@@ -21,10 +22,10 @@ namespace {
 constexpr std::size_t bytesOfProducts = 192 * 1024;
 /// More pixels at once read weights no more rarely.
 constexpr std::size_t mostPixels = 256;
-/// For the products of a pixel and a tap, and for the zeros of a pixel of the result.
-constexpr double cyclesOfAddition = 2, cyclesOfPixel = 1.5;
-/// Where two products of 512 bits start in a cycle and hide nothing of it: as measured.
-constexpr double cyclesOfWideAddition = 3, cyclesOfWidePixel = 6;
+/// For adding a vector of products, beside what a tap of a pixel costs, and for a pixel of the result.
+constexpr double cyclesOfAddition = 0.5, cyclesOfTap = 0.5, cyclesOfPixel = 5;
+/// Products go to the L2 cache, which is not hidden altogether.
+constexpr double timesStored = 1.04;
 
 int gradientPixels(const Shape& s) { return s.outHeight * s.outWidth; }
 int tapCount(const Shape& s) { return s.kernelHeight * s.kernelWidth; }
@@ -48,13 +49,46 @@ DirectShape productShape(const Shape& s, int images) {
   return c;
 }
 
+/// Lines of an image, or columns.
+struct Dimension {
+  int pixels, gradientPixels, taps, stride, dilation, pad;
+};
+
+/// Where the products of each line, or column, of the result are, in floats.
+struct TapPlaces {
+  std::vector<std::int32_t> starts{0}, places;
+};
+
+/// Products of a tap are `ofTap` floats behind those of the one before, those of a pixel of the gradient `ofPixel`.
+TapPlaces placesOf(const Dimension& d, std::ptrdiff_t ofTap, std::ptrdiff_t ofPixel) {
+  TapPlaces result;
+  for (int i = 0; i < d.pixels; ++i) {
+    for (int tap = 0; tap < d.taps; ++tap) {
+      const int at = i + d.pad - tap * d.dilation;
+      if (at < 0 || at % d.stride != 0 || at / d.stride >= d.gradientPixels) continue;
+      result.places.push_back(static_cast<std::int32_t>(tap * ofTap + at / d.stride * ofPixel));
+    }
+    result.starts.push_back(static_cast<std::int32_t>(result.places.size()));
+  }
+  return result;
+}
+
 class TapScatter final : public ConvPlan {
  public:
   TapScatter(const Description& d, const KernelSet& kernels, int images, DirectDriver driver)
       : ConvPlan(std::string(kernels.vectors) + " " + driver.tileName()),
         description_(d),
         images_(images),
-        driver_(std::move(driver)) {}
+        vectors_(blockLength / kernels.fmaLanes),
+        driver_(std::move(driver)),
+        sums_(layers::kernelTable(kernels.vectors)),
+        isNonTemporal_(isNonTemporalResult(d)),
+        lines_(placesOf({shape().height, shape().outHeight, shape().kernelHeight, shape().strideHeight,
+                         shape().dilationHeight, shape().padHeight},
+                        shape().kernelWidth * productPlane(), std::ptrdiff_t{shape().outWidth} * blockLength)),
+        columns_(placesOf({shape().width, shape().outWidth, shape().kernelWidth, shape().strideWidth,
+                           shape().dilationWidth, shape().padWidth},
+                          productPlane(), blockLength)) {}
 
   std::size_t workspaceBytes() const override {
     return (copyFloats() + static_cast<std::size_t>(description_.maxWorkers) * productFloats()) * sizeof(float);
@@ -67,11 +101,10 @@ class TapScatter final : public ConvPlan {
     const double products = double(images_) * gradientPixels(shape()) * tapCount(shape());
     const double pixels = double(images_) * shape().height * shape().width;
     const double copied = images_ == 1 ? 0 : 4.0 * gradientPixels(shape()) * shape().outBlocks() * shape().batch;
-    const bool isWide = description_.hasTwoWideUnits;
-    const double added = products * (isWide ? cyclesOfWideAddition : cyclesOfAddition) +
-                         pixels * (isWide ? cyclesOfWidePixel : cyclesOfPixel);
-    const double stored = farTransferCycles(sizeof(float) * pixels * blockLength * parts, 8);
-    return (parts * (driver_.cycles() + added) + copied + stored) / assumedHertz;
+    const double added = products * (cyclesOfTap + cyclesOfAddition * vectors_) + pixels * cyclesOfPixel;
+    const double bytes = sizeof(float) * pixels * blockLength * parts;
+    const double stored = !hasFarCaches() ? 0 : isNonTemporal_ ? streamedCycles(bytes, 8) : transferCycles(bytes, 8);
+    return (parts * (timesStored * driver_.cycles() + added) + copied + stored) / assumedHertz;
   }
 
   void pack(const float* weights, float* packed) const override {
@@ -102,8 +135,7 @@ class TapScatter final : public ConvPlan {
         const std::size_t to =
             (part * static_cast<std::size_t>(images_) + static_cast<std::size_t>(image)) * blocks + block;
         float* const result = buffers.result + static_cast<std::ptrdiff_t>(to) * shape().inPlane();
-        if (!description_.accumulate) std::fill_n(result, shape().inPlane(), 0.0F);
-        scatter(products + std::ptrdiff_t{image} * gradientPixels(shape()) * blockLength, result);
+        deliver(products + std::ptrdiff_t{image} * gradientPixels(shape()) * blockLength, result);
       }
     });
   }
@@ -153,33 +185,27 @@ class TapScatter final : public ConvPlan {
                  .activation = taccActivationNone});
   }
 
-  /// Adds the products of an image to a block of channels of its result.
-  void scatter(const float* products, float* result) const {
-    const Shape& s = shape();
-    for (int r = 0; r < s.kernelHeight; ++r) {
-      for (int t = 0; t < s.kernelWidth; ++t, products += productPlane()) {
-        const int column = t * s.dilationWidth - s.padWidth;
-        const int first = firstInside(column, s.strideWidth);
-        const int end = std::min(s.outWidth, endInside(column, s.strideWidth, s.width));
-        for (int y = 0; y < s.outHeight; ++y) {
-          const int line = y * s.strideHeight + r * s.dilationHeight - s.padHeight;
-          if (line < 0 || line >= s.height || first >= end) continue;
-          addLine(products + (std::ptrdiff_t{y} * s.outWidth + first) * blockLength,
-                  result + (std::ptrdiff_t{line} * s.width + first * s.strideWidth + column) * blockLength, end - first,
-                  std::ptrdiff_t{s.strideWidth} * blockLength);
-        }
-      }
-    }
-  }
-  static void addLine(const float* __restrict from, float* __restrict to, int pixels, std::ptrdiff_t step) {
-    for (int x = 0; x < pixels; ++x, from += blockLength, to += step) {
-      for (int c = 0; c < blockLength; ++c) to[c] += from[c];
-    }
+  /// A block of channels of an image's result from the products of its pixels.
+  void deliver(const float* products, float* result) const {
+    sums_.sumTaps({.products = products,
+                   .lineStarts = lines_.starts.data(),
+                   .linePlaces = lines_.places.data(),
+                   .columnStarts = columns_.starts.data(),
+                   .columnPlaces = columns_.places.data(),
+                   .result = result,
+                   .height = shape().height,
+                   .width = shape().width,
+                   .adds = description_.accumulate,
+                   .isNonTemporal = isNonTemporal_});
   }
 
   Description description_;
-  int images_;  // whose pixels are one line
+  int images_;   // whose pixels are one line
+  int vectors_;  // of a block
   DirectDriver driver_;
+  const layers::LayerKernels& sums_;
+  bool isNonTemporal_;
+  TapPlaces lines_, columns_;
 };
 
 }  // namespace

@@ -1,0 +1,59 @@
+// What prices know of kinds of CPUs, pretended here.
+#include "compute/conv/core_model.hpp"
+
+#include <gtest/gtest.h>
+
+#include "conv_case.hpp"
+
+namespace tacc::conv::test {
+namespace {
+
+class CoreModelTest : public testing::Test {
+ protected:
+  ~CoreModelTest() override { pretendCoreModel(nullptr); }
+
+  static double secondsOn(const CoreModel& model, const taccConvDesc_t& desc, const KernelSet& kernels) {
+    pretendCoreModel(&model);
+    return makePlan(understand(desc), kernels).plan->predictedSeconds();
+  }
+};
+
+// 16 images of 150 x 150, one tap: read and written once, from memory.
+taccConvDesc_t fromMemory() {
+  taccConvDesc_t desc = convolution(taccConvForward, 16, 128, 150, 150, 128, 1);
+  desc.groups = 128;
+  return desc;
+}
+
+TEST_F(CoreModelTest, FarMemoryCostsWhatComesFromItAndNotProducts) {
+  const taccConvDesc_t products = convolution(taccConvForward, 1, 128, 28, 28, 128, 3, 1, 1);
+  for (const KernelSet* kernels : availableKernels()) {
+    const double near = secondsOn(nearCore, products, *kernels), far = secondsOn(meshCore, products, *kernels);
+    EXPECT_NEAR(far, near, 0.1 * near) << kernels->isa;
+    EXPECT_GT(secondsOn(meshCore, fromMemory(), *kernels), 1.5 * secondsOn(nearCore, fromMemory(), *kernels));
+  }
+}
+
+TEST_F(CoreModelTest, HalvedVectorsTakeTwiceAsLong) {
+  const taccConvDesc_t products = convolution(taccConvForward, 1, 128, 28, 28, 128, 3, 1, 1);
+  for (const KernelSet* kernels : availableKernels()) {
+    const double times = secondsOn(halvingCore, products, *kernels) / secondsOn(nearCore, products, *kernels);
+    EXPECT_NEAR(times, kernels->fmaLanes == 16 ? 2 : 1, 0.2) << kernels->isa;
+  }
+}
+
+TEST_F(CoreModelTest, OfThisCpuComesBack) {
+  const CoreModel& own = coreModel();
+  const KernelSet& kernels = *availableKernels().back();
+  const double before = makePlan(understand(fromMemory()), kernels).plan->predictedSeconds();
+  for (const CoreModel* model : {&nearCore, &halvingCore, &meshCore, &slowPairsCore}) {
+    secondsOn(*model, fromMemory(), kernels);
+    EXPECT_EQ(&coreModel(), model);
+  }
+  pretendCoreModel(nullptr);
+  EXPECT_EQ(&coreModel(), &own);
+  EXPECT_EQ(makePlan(understand(fromMemory()), kernels).plan->predictedSeconds(), before);
+}
+
+}  // namespace
+}  // namespace tacc::conv::test
