@@ -7,7 +7,7 @@ namespace tacc::conv {
 struct CoreModel {
   double wideProducts;    ///< multiply-adds of 512 bits that start in a cycle
   double pairProducts;    ///< the same of pairs of bfloat16
-  double issued;          ///< instructions in a cycle
+  double issued;          ///< instructions in a cycle, of small tiles
   double shortLoop;       ///< cycles to begin and to leave a loop of a few steps
   double lastCacheBytes;  ///< that are counted on of the last cache
   double ofLastCache;     ///< bytes that a core gets from it in a cycle

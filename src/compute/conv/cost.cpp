@@ -111,13 +111,13 @@ double stepCycles(const KernelSet& kernels, double blocks, int pixels, int used,
   const double weightLine = 0.2;  // what a line of weights costs even where it is hidden
   const double perCycle = productsPerCycle(kernels);
   const double loop = perCycle == 1 ? 0.1 : 0.25;
-  const double issue = (products + loads + 3) / coreModel().issued;
+  const double instructions = products + loads + 3;
   // Small tiles have two sums, which is felt where weights do not take as long.
   if (areWeightsNear && products <= 6) {
-    return std::max({products / perCycle, loads / 2, issue, latencyCycles / 2}) + loop;
+    return std::max({products / perCycle, loads / 2, instructions / coreModel().issued, latencyCycles / 2}) + loop;
   }
-  return std::max({products / perCycle, loads / 2, issue, latencyCycles, fromL2Cache}) + 1 / (slack * slack) + again +
-         loop + weightLine * blocks;
+  return std::max({products / perCycle, loads / 2, instructions / 4, latencyCycles, fromL2Cache}) +
+         1 / (slack * slack) + again + loop + weightLine * blocks;
 }
 
 double gradientCycles(const KernelSet& kernels, double blocks, int rows) {
