@@ -3,6 +3,8 @@
 
 #include <mpi.h>
 
+#include <cstddef>
+
 #include "draws.hpp"
 
 namespace tacc::test {
@@ -25,6 +27,10 @@ void runSequences(unsigned seed, bool isTacc);
 void runSequencesInThreads(unsigned seed, bool isTacc);
 /// On two ranks.
 void pollCollective();
+/// Blocks and elements further apart than an int counts bytes.
+void reachFar(bool isTacc);
+/// All calls on buffers of so many bytes on each rank.
+void moveMuch(std::size_t bytes, bool isTacc);
 /// Prints a line.
 void measureOverlap(unsigned bytes);
 
