@@ -34,12 +34,13 @@ typedef long (*FortranFunction)(long, long, long, long, long, long, long, long, 
 #define MODERN_NUMBER(name, fortran) modernNumber##name,
 enum { TACC_MPI_FORTRAN_FUNCTIONS(NUMBER) TACC_MPI_MODERN_FUNCTIONS(MODERN_NUMBER) functionCount };
 
-/* What is looked for in the part, and then in the MPI: one of the two. */
+/* What is looked for in the part, and then in the MPI. Open MPI's part has one function for both kinds of names. */
 struct Names {
-  const char *ofPart, *ofMpi, *ofExtension;
+  const char *ofPart, *ofPartToo, *ofMpi, *ofExtension;
 };
-#define NAMES(name, fortran) {"taccMpiFortran_" #name, "mpi_" #fortran "_", "mpix_" #fortran "_"},
-#define MODERN_NAMES(name, fortran) {"taccMpiModern_" #name, "mpi_" #fortran "_f08_", "mpix_" #fortran "_f08_"},
+#define NAMES(name, fortran) {"taccMpiFortran_" #name, NULL, "mpi_" #fortran "_", "mpix_" #fortran "_"},
+#define MODERN_NAMES(name, fortran) \
+  {"taccMpiModern_" #name, "taccMpiFortran_" #name, "mpi_" #fortran "_f08_", "mpix_" #fortran "_f08_"},
 static const struct Names names[] = {TACC_MPI_FORTRAN_FUNCTIONS(NAMES) TACC_MPI_MODERN_FUNCTIONS(MODERN_NAMES)};
 
 static FortranFunction functions[functionCount]; /* each written once, by resolve() */
@@ -58,6 +59,7 @@ static void resolve(void) {
   for (i = 0; i < functionCount; ++i) {
     FortranFunction function;
     void* found = part == NULL ? NULL : dlsym(part, names[i].ofPart);
+    if (found == NULL && part != NULL && names[i].ofPartToo != NULL) found = dlsym(part, names[i].ofPartToo);
     if (found == NULL) found = findOriginal(names[i].ofMpi);
     if (found == NULL) found = findOriginal(names[i].ofExtension);
     memcpy(&function, &found, sizeof function);
