@@ -25,6 +25,8 @@ void makeManyPersistent();
 /// Drawn programs beside MPI's own calls; collective over the world. `isTacc`: tacc serves all that it knows.
 void runSequences(unsigned seed, bool isTacc);
 void runSequencesInThreads(unsigned seed, bool isTacc);
+/// The same programs again and again: they leave neither descriptors nor memory behind.
+void soakSequences(unsigned seed);
 /// On two ranks.
 void pollCollective();
 /// Blocks and elements further apart than an int counts bytes.
