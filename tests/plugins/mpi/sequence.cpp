@@ -121,8 +121,8 @@ void runSequences(unsigned seed, bool isTacc) {
   int id = 0;
   for (int batch = 0; batch < batches; ++batch) {
     Twin* const ended = draws.upTo(5) == 0 ? &twins[static_cast<std::size_t>(1 + draws.upTo(2))] : nullptr;
-    // With MPI's own calls under way, a communicator of Open MPI 4.1 must not go.
     const bool isUnderWay = draws.upTo(1) == 0 && isTacc;
+    if (ended != nullptr) ended->isGoing = isUnderWay;
     runBatch(twins, draws, own, isTacc, isUnderWay ? ended : nullptr, &id);
     if (ended == nullptr) continue;
     freeTwin(*ended);

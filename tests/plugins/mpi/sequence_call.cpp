@@ -157,11 +157,14 @@ SequenceCall::SequenceCall(const Twin& twin, Draws& draws, Draws& own, bool mayB
   isInPlace_ = isInPlace_ && mayBeInPlace && twin_.ranks > 1;
   // MPI's own, which use types that were freed.
   if (form_ == Form::persistent && twin_.ranks == 1) form_ = Form::nonblocking;
+  if (twin_.isGoing && twin_.ranks == 1) form_ = Form::blocking;
   if (kind_ == barrier) return;
   if (isReduction()) {
     reduced_ = &reductions()[drawnReduced];
     isInPlace_ = isInPlace_ && !reduced_->isOfProgram;
     if (reduced_->isOfProgram && form_ == Form::persistent) form_ = Form::nonblocking;
+    // MPI's own: those of Open MPI 4.1 crash when their communicator goes.
+    if (reduced_->isOfProgram && twin_.isGoing) form_ = Form::blocking;
     prepareReduction();
   } else {
     count_ /= unit;

@@ -16,6 +16,7 @@ namespace tacc::test {
 struct Twin {
   MPI_Comm comm = MPI_COMM_NULL, other = MPI_COMM_NULL;  // null on ranks that are no part of it
   int rank = 0, ranks = 1;
+  bool isGoing = false;  // it is freed while calls on it are under way
   bool isPart() const { return comm != MPI_COMM_NULL; }
 };
 
