@@ -239,6 +239,8 @@ contains
     end do
     call expect(all(block == 100 * (ranks - 1) + rank) .and. all(blocks == block), 'MPI_Testall of reduce-scatters')
     call MPI_Waitall(16, requests, MPI_STATUSES_IGNORE, error)
+    call MPI_Waitall(0, requests, statuses, error)
+    call expect(error == MPI_SUCCESS, 'MPI_Waitall of nothing')
     do i = 1, 16
       call expect(requests(i) == MPI_REQUEST_NULL, 'MPI_Waitall')
     end do
