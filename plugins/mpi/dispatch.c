@@ -224,9 +224,7 @@ __attribute__((destructor)) static void sayUnused(void) {
   if (!isToReport() || dlsym(RTLD_DEFAULT, "PMPI_Allreduce") == NULL) return;
   memcpy(&hasBegun, &found, sizeof hasBegun);
   if (found != NULL && hasBegun()) return;
-  fprintf(
-      stderr,
-      "tacc: TACC_MPI=report, and %s has begun MPI by no name that libtacc_mpi has: nothing was taken over (mpi_f08 "
-      "of MPICH has other names)\n",
-      program_invocation_short_name);
+  fprintf(stderr,
+          "tacc: TACC_MPI=report, and %s has begun MPI by no name that libtacc_mpi has: nothing was taken over\n",
+          program_invocation_short_name);
 }

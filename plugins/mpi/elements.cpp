@@ -45,14 +45,59 @@ class FromElsewhere {
   MPI_Datatype type_ = MPI_DATATYPE_NULL;
 };
 
+/// So many bytes as one element, for what counts in int.
+class ManyBytes {
+ public:
+  explicit ManyBytes(std::size_t bytes) {
+    constexpr std::size_t chunk = std::size_t{1} << 20;
+    const std::array<int, 2> lengths{static_cast<int>(bytes / chunk), static_cast<int>(bytes % chunk)};
+    const std::array<MPI_Aint, 2> places{0, static_cast<MPI_Aint>(bytes - bytes % chunk)};
+    MPI_Datatype chunkType = MPI_DATATYPE_NULL;
+    if (PMPI_Type_contiguous(static_cast<int>(chunk), MPI_BYTE, &chunkType) != MPI_SUCCESS)
+      throw std::runtime_error("MPI makes no type of a MiB");
+    const std::array<MPI_Datatype, 2> types{chunkType, MPI_BYTE};
+    const bool isMade =
+        PMPI_Type_create_struct(2, lengths.data(), places.data(), types.data(), &type_) == MPI_SUCCESS &&
+        PMPI_Type_commit(&type_) == MPI_SUCCESS;
+    PMPI_Type_free(&chunkType);
+    if (!isMade) throw std::runtime_error("MPI makes no type of " + std::to_string(bytes) + " bytes");
+  }
+  ~ManyBytes() { PMPI_Type_free(&type_); }
+  ManyBytes(const ManyBytes&) = delete;
+  ManyBytes& operator=(const ManyBytes&) = delete;
+  MPI_Datatype type() const noexcept { return type_; }
+
+ private:
+  MPI_Datatype type_ = MPI_DATATYPE_NULL;
+};
+
+/// One element from an address to another, each seen by a type of its own, by a message that nobody else can match:
+/// there is no MPI_Pack with large counts in all MPIs.
+void moveElement(void* from, MPI_Datatype fromType, void* to, MPI_Datatype toType) {
+  MPI_Comm self = MPI_COMM_NULL;
+  int code = PMPI_Comm_dup(MPI_COMM_SELF, &self);
+  if (code == MPI_SUCCESS) {
+    code = PMPI_Sendrecv(from, 1, fromType, 0, 0, to, 1, toType, 0, 0, self, MPI_STATUS_IGNORE);
+    PMPI_Comm_free(&self);
+  }
+  if (code != MPI_SUCCESS) throw std::runtime_error("MPI does not move an element of a derived type");
+}
+
+/// Whether elements are too long to be counted by MPI_Pack. Then `move(address, packed)` has been called for each.
+template <class Move>
+bool areMovedSingly(const Elements& elements, std::byte* packed, const Move& move) {
+  const std::size_t each = bytesOf(elements.type).value_or(0);
+  if (each <= packedAtOnce) return false;
+  for (std::size_t i = 0; i < elements.count; ++i)
+    move(elements.movedBy(static_cast<std::ptrdiff_t>(i)).address, packed + i * each);
+  return true;
+}
+
 /// Calls `move(address, count, type, packed, length)` for parts that MPI_Pack can count.
 template <class Move>
 void inParts(const Elements& elements, std::byte* packed, const Move& move) {
   const std::size_t each = bytesOf(elements.type).value_or(0);
   if (each == 0) return;
-  if (each > packedAtOnce)
-    throw std::runtime_error("one element of a derived type has " + std::to_string(each) + " bytes; at most " +
-                             std::to_string(packedAtOnce) + " can be packed");
   const std::ptrdiff_t extent = extentOf(elements.type);
   for (std::size_t done = 0; done < elements.count;) {
     const std::size_t count = std::min(elements.count - done, packedAtOnce / each);
@@ -69,6 +114,10 @@ void inParts(const Elements& elements, std::byte* packed, const Move& move) {
 }
 
 void pack(const Elements& elements, std::byte* packed) {
+  const auto moveOut = [&](void* at, std::byte* to) {
+    moveElement(at, elements.type, to, ManyBytes(bytesOf(elements.type).value_or(0)).type());
+  };
+  if (areMovedSingly(elements, packed, moveOut)) return;
   inParts(elements, packed, [&](void* at, int count, MPI_Datatype type, std::byte* to, int bytes) {
     int position = 0;
     const int code = PMPI_Pack(at, count, type, to, bytes, &position, MPI_COMM_SELF);
@@ -77,6 +126,10 @@ void pack(const Elements& elements, std::byte* packed) {
 }
 
 void unpack(const Elements& elements, std::byte* packed) {
+  const auto moveIn = [&](void* at, std::byte* from) {
+    moveElement(from, ManyBytes(bytesOf(elements.type).value_or(0)).type(), at, elements.type);
+  };
+  if (areMovedSingly(elements, packed, moveIn)) return;
   inParts(elements, packed, [&](void* at, int count, MPI_Datatype type, std::byte* from, int bytes) {
     int position = 0;
     return PMPI_Unpack(from, bytes, &position, at, count, type, MPI_COMM_SELF);

@@ -129,33 +129,84 @@
   TACC_MPI_COLLECTIVES(FUNCTION)     \
   TACC_MPI_COMPLETIONS(FUNCTION)
 
-/* Those of Fortran that Open MPI's part takes over: FUNCTION(name, the same in Fortran). Open MPI's own call MPI by its
- * PMPI_ names, so what is taken over in C is not for them. */
-#define TACC_MPI_FORTRAN_FUNCTIONS(FUNCTION) \
+/* Those of Fortran that are taken over: FUNCTION(name, the same in Fortran). Open MPI's own call MPI by its PMPI_
+ * names, so what is taken over in C is not for them; MPICH's do so in mpi_f08 where there is no buffer among the
+ * arguments. */
+#define TACC_MPI_FORTRAN_LIFECYCLE(FUNCTION) \
   FUNCTION(Init, init)                       \
   FUNCTION(Init_thread, init_thread)         \
   FUNCTION(Finalize, finalize)               \
   FUNCTION(Comm_free, comm_free)             \
-  FUNCTION(Comm_disconnect, comm_disconnect) \
-  TACC_MPI_FORTRAN_COLLECTIVES(FUNCTION)
+  FUNCTION(Comm_disconnect, comm_disconnect)
 
-#define TACC_MPI_FORTRAN_COLLECTIVES(FUNCTION)         \
-  FUNCTION(Allreduce, allreduce)                       \
-  FUNCTION(Bcast, bcast)                               \
-  FUNCTION(Reduce, reduce)                             \
-  FUNCTION(Allgather, allgather)                       \
-  FUNCTION(Reduce_scatter_block, reduce_scatter_block) \
-  FUNCTION(Alltoall, alltoall)                         \
-  FUNCTION(Gather, gather)                             \
-  FUNCTION(Scatter, scatter)                           \
-  FUNCTION(Allgatherv, allgatherv)                     \
-  FUNCTION(Gatherv, gatherv)                           \
-  FUNCTION(Scatterv, scatterv)                         \
-  FUNCTION(Alltoallv, alltoallv)                       \
-  FUNCTION(Reduce_scatter, reduce_scatter)             \
-  FUNCTION(Scan, scan)                                 \
-  FUNCTION(Exscan, exscan)                             \
-  FUNCTION(Barrier, barrier)
+#define TACC_MPI_FORTRAN_BARRIERS(FUNCTION) \
+  FUNCTION(Barrier, barrier)                \
+  FUNCTION(Ibarrier, ibarrier)
+
+#define TACC_MPI_FORTRAN_COMPLETIONS(FUNCTION)     \
+  FUNCTION(Test, test)                             \
+  FUNCTION(Testall, testall)                       \
+  FUNCTION(Testany, testany)                       \
+  FUNCTION(Testsome, testsome)                     \
+  FUNCTION(Wait, wait)                             \
+  FUNCTION(Waitall, waitall)                       \
+  FUNCTION(Waitany, waitany)                       \
+  FUNCTION(Waitsome, waitsome)                     \
+  FUNCTION(Request_free, request_free)             \
+  FUNCTION(Cancel, cancel)                         \
+  FUNCTION(Request_get_status, request_get_status) \
+  FUNCTION(Start, start)                           \
+  FUNCTION(Startall, startall)
+
+#define TACC_MPI_FORTRAN_BUFFERED(FUNCTION)              \
+  FUNCTION(Allreduce, allreduce)                         \
+  FUNCTION(Bcast, bcast)                                 \
+  FUNCTION(Reduce, reduce)                               \
+  FUNCTION(Allgather, allgather)                         \
+  FUNCTION(Reduce_scatter_block, reduce_scatter_block)   \
+  FUNCTION(Alltoall, alltoall)                           \
+  FUNCTION(Gather, gather)                               \
+  FUNCTION(Scatter, scatter)                             \
+  FUNCTION(Allgatherv, allgatherv)                       \
+  FUNCTION(Gatherv, gatherv)                             \
+  FUNCTION(Scatterv, scatterv)                           \
+  FUNCTION(Alltoallv, alltoallv)                         \
+  FUNCTION(Reduce_scatter, reduce_scatter)               \
+  FUNCTION(Scan, scan)                                   \
+  FUNCTION(Exscan, exscan)                               \
+  FUNCTION(Iallreduce, iallreduce)                       \
+  FUNCTION(Ibcast, ibcast)                               \
+  FUNCTION(Ireduce, ireduce)                             \
+  FUNCTION(Iallgather, iallgather)                       \
+  FUNCTION(Ireduce_scatter_block, ireduce_scatter_block) \
+  FUNCTION(Ialltoall, ialltoall)                         \
+  FUNCTION(Igather, igather)                             \
+  FUNCTION(Iscatter, iscatter)                           \
+  FUNCTION(Iallgatherv, iallgatherv)                     \
+  FUNCTION(Igatherv, igatherv)                           \
+  FUNCTION(Iscatterv, iscatterv)                         \
+  FUNCTION(Ialltoallv, ialltoallv)                       \
+  FUNCTION(Ireduce_scatter, ireduce_scatter)             \
+  FUNCTION(Iscan, iscan)                                 \
+  FUNCTION(Iexscan, iexscan)
+
+#define TACC_MPI_FORTRAN_PERSISTENT(FUNCTION)                    \
+  FUNCTION(Allreduce_init, allreduce_init)                       \
+  FUNCTION(Bcast_init, bcast_init)                               \
+  FUNCTION(Reduce_init, reduce_init)                             \
+  FUNCTION(Allgather_init, allgather_init)                       \
+  FUNCTION(Reduce_scatter_block_init, reduce_scatter_block_init) \
+  FUNCTION(Alltoall_init, alltoall_init)                         \
+  FUNCTION(Gather_init, gather_init)                             \
+  FUNCTION(Scatter_init, scatter_init)                           \
+  FUNCTION(Allgatherv_init, allgatherv_init)                     \
+  FUNCTION(Gatherv_init, gatherv_init)                           \
+  FUNCTION(Scatterv_init, scatterv_init)                         \
+  FUNCTION(Alltoallv_init, alltoallv_init)                       \
+  FUNCTION(Reduce_scatter_init, reduce_scatter_init)             \
+  FUNCTION(Scan_init, scan_init)                                 \
+  FUNCTION(Exscan_init, exscan_init)                             \
+  FUNCTION(Barrier_init, barrier_init)
 
 /* Those with up to eleven arguments. */
 #define TACC_MPI_LONG_FUNCTIONS(FUNCTION) TACC_MPI_COLLECTIVES_WITH_REQUEST(FUNCTION)

@@ -178,7 +178,7 @@ KeptTypes::~KeptTypes() {
 }
 
 MPI_Datatype KeptTypes::keep(MPI_Datatype type) {
-  if (isBlock(type)) return type;
+  if (knownTypes.find(type) != nullptr) return type;
   types_.reserve(types_.size() + 1);
   MPI_Datatype kept = MPI_DATATYPE_NULL;
   if (PMPI_Type_dup(type, &kept) != MPI_SUCCESS) throw std::runtime_error("MPI does not duplicate a derived type");

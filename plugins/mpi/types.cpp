@@ -181,15 +181,37 @@ std::optional<std::size_t> bytesOfOther(MPI_Datatype type) noexcept {
   return static_cast<std::size_t>(bytes);
 }
 
+namespace {
+
+/// Whether the one type that `type` repeats, or is the same as, is a block. `addresses`: as many as its envelope tells.
+bool repeatsBlock(MPI_Datatype type, int integers, int addresses) noexcept {
+  int count = 0;
+  std::array<MPI_Aint, 2> bounds{};
+  MPI_Datatype repeated = MPI_DATATYPE_NULL;
+  if (PMPI_Type_get_contents(type, integers, addresses, 1, &count, bounds.data(), &repeated) != MPI_SUCCESS)
+    return false;
+  const bool isRepeated = isBlock(repeated);
+  int combiner = MPI_COMBINER_NAMED;
+  PMPI_Type_get_envelope(repeated, &integers, &addresses, &count, &combiner);
+  if (combiner != MPI_COMBINER_NAMED) PMPI_Type_free(&repeated);
+  return isRepeated;
+}
+
+}  // namespace
+
 bool isOtherBlock(MPI_Datatype type) noexcept {
   int integers = 0, addresses = 0, types = 0, combiner = 0;
   if (PMPI_Type_get_envelope(type, &integers, &addresses, &types, &combiner) != MPI_SUCCESS) return false;
-  if (combiner != MPI_COMBINER_NAMED) return false;
+  if (combiner != MPI_COMBINER_NAMED && combiner != MPI_COMBINER_CONTIGUOUS && combiner != MPI_COMBINER_DUP &&
+      combiner != MPI_COMBINER_RESIZED)
+    return false;
   // MPI_DOUBLE_INT and its like are named and have a gap.
   MPI_Count bytes = 0, low = 0, extent = 0, trueLow = 0, trueExtent = 0;
-  return PMPI_Type_size_x(type, &bytes) == MPI_SUCCESS && PMPI_Type_get_extent_x(type, &low, &extent) == MPI_SUCCESS &&
-         PMPI_Type_get_true_extent_x(type, &trueLow, &trueExtent) == MPI_SUCCESS && low == 0 && trueLow == 0 &&
-         extent == bytes && trueExtent == bytes;
+  const bool isDense = PMPI_Type_size_x(type, &bytes) == MPI_SUCCESS &&
+                       PMPI_Type_get_extent_x(type, &low, &extent) == MPI_SUCCESS &&
+                       PMPI_Type_get_true_extent_x(type, &trueLow, &trueExtent) == MPI_SUCCESS && low == 0 &&
+                       trueLow == 0 && extent == bytes && trueExtent == bytes;
+  return isDense && (combiner == MPI_COMBINER_NAMED || repeatsBlock(type, integers, addresses));
 }
 
 }  // namespace tacc::mpi

@@ -38,7 +38,7 @@ inline std::optional<std::size_t> bytesOf(MPI_Datatype type) noexcept {
 }
 
 /// Whether elements of `type`, one after the other, are a block of memory in the order in which MPI sends them. False
-/// for derived types: size and extent alone do not tell the order.
+/// for derived types other than blocks in a row: size and extent alone do not tell the order.
 inline bool isBlock(MPI_Datatype type) noexcept {
   const KnownType* const known = knownTypes.find(type);
   return known != nullptr ? known->isBlock : isOtherBlock(type);

@@ -3,6 +3,8 @@
 
 #include <mpi.h>
 
+#include <cstddef>
+
 #include "draws.hpp"
 
 namespace tacc::test {
@@ -23,8 +25,14 @@ void makeManyPersistent();
 /// Drawn programs beside MPI's own calls; collective over the world. `isTacc`: tacc serves all that it knows.
 void runSequences(unsigned seed, bool isTacc);
 void runSequencesInThreads(unsigned seed, bool isTacc);
+/// The same programs again and again: they leave neither descriptors nor memory behind.
+void soakSequences(unsigned seed);
 /// On two ranks.
 void pollCollective();
+/// Blocks and elements further apart than an int counts bytes.
+void reachFar(bool isTacc);
+/// All calls on buffers of so many bytes on each rank.
+void moveMuch(std::size_t bytes, bool isTacc);
 /// Prints a line.
 void measureOverlap(unsigned bytes);
 

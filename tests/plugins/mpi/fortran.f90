@@ -1,15 +1,27 @@
-! A program in Fortran that knows nothing of tacc: every collective, on several types, in place and not, against what
-! its own sums say. With mpi_f08 when it is compiled with -DMODERN.
+! A program in Fortran that knows nothing of tacc: every collective, on several types, in place and not, nonblocking and
+! persistent, against what its own sums say. With mpi_f08 when it is compiled with -DMODERN; with persistent ones with
+! -DPERSISTENT, by the names of Open MPI 4 if -DEXTENSION.
 #ifdef MODERN
 #define HANDLE(kind) type(kind)
 #else
 #define HANDLE(kind) integer
+#endif
+#ifdef EXTENSION
+#define MPI_Allreduce_init MPIX_Allreduce_init
+#define MPI_Bcast_init MPIX_Bcast_init
+#define MPI_Alltoallv_init MPIX_Alltoallv_init
+#define MPI_Barrier_init MPIX_Barrier_init
 #endif
 program fortran
 #ifdef MODERN
   use mpi_f08
 #else
   use mpi
+#endif
+#if defined(EXTENSION) && defined(MODERN)
+  use mpi_f08_ext
+#elif defined(EXTENSION)
+  use mpi_ext
 #endif
   implicit none
   integer, parameter :: most = 1000
@@ -26,6 +38,10 @@ program fortran
     call reductions(n)
     call movements(n)
     call unequal(n)
+    call later(n)
+#ifdef PERSISTENT
+    call again(n)
+#endif
     call MPI_Barrier(comm, error)
     call MPI_Comm_free(comm, error)
     call expect(comm == MPI_COMM_NULL, 'MPI_Comm_free')
@@ -147,6 +163,125 @@ contains
     call MPI_Alltoallv(others, ownCounts, ownPlaces, MPI_INTEGER, every, counts, places, MPI_INTEGER, comm, error)
     call expect(all(every == [((r, i = 1, n + r), r = 0, ranks - 1)]), 'MPI_Alltoallv')
   end subroutine
+
+  ! All nonblocking collectives at once, completed in every way.
+  subroutine later(n)
+    integer, intent(in) :: n
+    HANDLE(MPI_Request) :: requests(16)
+#ifdef MODERN
+    type(MPI_Status) :: status, statuses(16)
+#else
+    integer :: status(MPI_STATUS_SIZE), statuses(MPI_STATUS_SIZE, 16)
+#endif
+    integer, asynchronous :: numbers(n), sums(n), least(n), scanned(n), before(n), first(n), others(n * ranks)
+    integer, asynchronous :: block(n), blocks(n), every(n * ranks), turned(n * ranks), gathered(n * ranks)
+    integer, asynchronous :: everyV(n * ranks), turnedV(n * ranks), gatheredV(n * ranks), own(n), ownV(n)
+    integer, asynchronous :: counts(ranks), places(ranks)
+    integer :: i, r, place, done, places16(16)
+    logical :: flag
+    call MPI_Barrier(comm, error)
+    numbers = [(rank + 1 + i, i = 1, n)]
+    others = [((100 * rank + r, i = 1, n), r = 0, ranks - 1)]
+    first = rank
+    counts = n
+    places = [(r * n, r = 0, ranks - 1)]
+    call MPI_Iallreduce(numbers, sums, n, MPI_INTEGER, MPI_SUM, comm, requests(1), error)
+    call MPI_Ibcast(first, n, MPI_INTEGER, ranks - 1, comm, requests(2), error)
+    call MPI_Ireduce(numbers, least, n, MPI_INTEGER, MPI_MIN, 0, comm, requests(3), error)
+    call MPI_Iscan(numbers, scanned, n, MPI_INTEGER, MPI_MAX, comm, requests(4), error)
+    call MPI_Iexscan(numbers, before, n, MPI_INTEGER, MPI_MAX, comm, requests(5), error)
+    call MPI_Ireduce_scatter_block(others, block, n, MPI_INTEGER, MPI_MAX, comm, requests(6), error)
+    call MPI_Ireduce_scatter(others, blocks, counts, MPI_INTEGER, MPI_MAX, comm, requests(7), error)
+    call MPI_Iallgather(numbers, n, MPI_INTEGER, every, n, MPI_INTEGER, comm, requests(8), error)
+    call MPI_Ialltoall(others, n, MPI_INTEGER, turned, n, MPI_INTEGER, comm, requests(9), error)
+    call MPI_Igather(numbers, n, MPI_INTEGER, gathered, n, MPI_INTEGER, 0, comm, requests(10), error)
+    call MPI_Iscatter(others, n, MPI_INTEGER, own, n, MPI_INTEGER, 0, comm, requests(11), error)
+    call MPI_Iallgatherv(numbers, n, MPI_INTEGER, everyV, counts, places, MPI_INTEGER, comm, requests(12), error)
+    call MPI_Ialltoallv(others, counts, places, MPI_INTEGER, turnedV, counts, places, MPI_INTEGER, comm, requests(13), &
+      error)
+    call MPI_Igatherv(numbers, n, MPI_INTEGER, gatheredV, counts, places, MPI_INTEGER, 0, comm, requests(14), error)
+    call MPI_Iscatterv(others, counts, places, MPI_INTEGER, ownV, n, MPI_INTEGER, 0, comm, requests(15), error)
+    call MPI_Ibarrier(comm, requests(16), error)
+    call MPI_Wait(requests(16), MPI_STATUS_IGNORE, error)
+    call expect(requests(16) == MPI_REQUEST_NULL .and. error == MPI_SUCCESS, 'MPI_Wait of MPI_Ibarrier')
+    flag = .false.
+    do while (.not. flag)
+      call MPI_Test(requests(1), flag, status, error)
+    end do
+    call expect(all(sums == [(total() + ranks * i, i = 1, n)]), 'MPI_Iallreduce')
+    flag = .false.
+    do while (.not. flag)
+      call MPI_Request_get_status(requests(2), flag, status, error)  ! Open MPI 4.1 needs one
+    end do
+    call expect(requests(2) /= MPI_REQUEST_NULL, 'MPI_Request_get_status')
+    call MPI_Waitany(2, requests(1:2), place, status, error)
+    call expect(place == 2 .and. all(first == ranks - 1), 'MPI_Waitany of MPI_Ibcast')
+    place = MPI_UNDEFINED
+    flag = .false.
+    do while (.not. flag)
+      call MPI_Testany(3, requests(1:3), place, flag, MPI_STATUS_IGNORE, error)
+    end do
+    call expect(place == 3, 'MPI_Testany')
+    if (rank == 0) call expect(all(least == numbers), 'MPI_Ireduce')
+    done = 0
+    do while (done == 0)
+      call MPI_Testsome(2, requests(3:4), done, places16, statuses, error)
+    end do
+    call expect(done == 1 .and. places16(1) == 2 .and. all(scanned == numbers), 'MPI_Testsome of MPI_Iscan')
+    call MPI_Waitsome(5, requests(1:5), done, places16, MPI_STATUSES_IGNORE, error)
+    call expect(done == 1 .and. places16(1) == 5, 'MPI_Waitsome of MPI_Iexscan')
+    if (rank > 0) call expect(all(before == numbers - 1), 'MPI_Iexscan')
+    call MPI_Waitsome(5, requests(1:5), done, places16, MPI_STATUSES_IGNORE, error)
+    call expect(done == MPI_UNDEFINED, 'MPI_Waitsome of nothing')
+    flag = .false.
+    do while (.not. flag)
+      call MPI_Testall(7, requests(1:7), flag, statuses, error)
+    end do
+    call expect(all(block == 100 * (ranks - 1) + rank) .and. all(blocks == block), 'MPI_Testall of reduce-scatters')
+    call MPI_Waitall(16, requests, MPI_STATUSES_IGNORE, error)
+    call MPI_Waitall(0, requests, statuses, error)
+    call expect(error == MPI_SUCCESS, 'MPI_Waitall of nothing')
+    do i = 1, 16
+      call expect(requests(i) == MPI_REQUEST_NULL, 'MPI_Waitall')
+    end do
+    call expect(all(every == [((r + 1 + i, i = 1, n), r = 0, ranks - 1)]) .and. all(everyV == every), 'MPI_Iallgather(v)')
+    call expect(all(turned == [((100 * r + rank, i = 1, n), r = 0, ranks - 1)]) .and. all(turnedV == turned), &
+      'MPI_Ialltoall(v)')
+    if (rank == 0) call expect(all(gathered == every) .and. all(gatheredV == every), 'MPI_Igather(v)')
+    call expect(all(own == rank) .and. all(ownV == rank), 'MPI_Iscatter(v)')
+  end subroutine
+
+#ifdef PERSISTENT
+  subroutine again(n)
+    integer, intent(in) :: n
+    HANDLE(MPI_Request) :: requests(4)
+    integer, asynchronous :: numbers(n), sums(n), first(n), others(n * ranks), turned(n * ranks)
+    integer, asynchronous :: counts(ranks), places(ranks)
+    integer :: start, i, r
+    counts = n
+    places = [(r * n, r = 0, ranks - 1)]
+    call MPI_Allreduce_init(numbers, sums, n, MPI_INTEGER, MPI_SUM, comm, MPI_INFO_NULL, requests(1), error)
+    call MPI_Bcast_init(first, n, MPI_INTEGER, 0, comm, MPI_INFO_NULL, requests(2), error)
+    call MPI_Alltoallv_init(others, counts, places, MPI_INTEGER, turned, counts, places, MPI_INTEGER, comm, &
+      MPI_INFO_NULL, requests(3), error)
+    call MPI_Barrier_init(comm, MPI_INFO_NULL, requests(4), error)
+    do start = 1, 3
+      numbers = start * (rank + 1)
+      first = merge(start, -1, rank == 0)
+      others = [((start + 100 * rank + r, i = 1, n), r = 0, ranks - 1)]
+      call MPI_Start(requests(4), error)
+      call MPI_Startall(3, requests(1:3), error)
+      call MPI_Waitall(4, requests, MPI_STATUSES_IGNORE, error)
+      call expect(all(sums == start * total()), 'MPI_Allreduce_init')
+      call expect(all(first == start), 'MPI_Bcast_init')
+      call expect(all(turned == [((start + 100 * r + rank, i = 1, n), r = 0, ranks - 1)]), 'MPI_Alltoallv_init')
+    end do
+    do i = 1, 4
+      call MPI_Request_free(requests(i), error)
+      call expect(requests(i) == MPI_REQUEST_NULL, 'MPI_Request_free')
+    end do
+  end subroutine
+#endif
 
   subroutine halves()
     integer :: one

@@ -2,7 +2,7 @@
 //   program WHAT mpi|tacc [seed]
 // WHAT: calls, communicators, corners, corners_comms, many, threads, messages, requests, nonblocking,
 // nonblocking_threads, persistent, many_persistent, unfinished, cancelled, polled, learned, counted, lengthened,
-// alternated, sequences, sequences_threads; overlap, whose seed is a number of bytes.
+// alternated, sequences, sequences_threads, far, soak; overlap, whose seed is a number of bytes; large, of MiB.
 #include <algorithm>
 #include <cstring>
 #include <filesystem>
@@ -343,6 +343,12 @@ int run(std::string_view what, unsigned seed, bool isTacc) {
     runSequences(seed, isTacc);
   else if (what == "sequences_threads")
     runSequencesInThreads(seed, isTacc);
+  else if (what == "far")
+    reachFar(isTacc);
+  else if (what == "large")
+    moveMuch(static_cast<std::size_t>(seed) << 20, isTacc);
+  else if (what == "soak")
+    soakSequences(seed);
   else if (what == "overlap")
     measureOverlap(seed);
   else if (what == "unfinished")

@@ -1,60 +1,55 @@
 // Drawn programs: all collectives in drawn order on several communicators that come and go, blocking ones behind
 // nonblocking ones that are under way, which are completed in any order. What they leave is compared with MPI's own
 // calls.
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
 #include <memory>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "cases.hpp"
 #include "sequence_call.hpp"
+#include "sequence_comms.hpp"
 
 namespace tacc::test {
 namespace {
 
-/// By `color`, as MPI_Comm_split; a duplicate of the world where `isCopy`.
-Twin makeTwin(int color, int key, bool isCopy) {
-  Twin twin;
-  if (isCopy)
-    MPI_Comm_dup(MPI_COMM_WORLD, &twin.comm);
-  else
-    MPI_Comm_split(MPI_COMM_WORLD, color, key, &twin.comm);
-  if (!twin.isPart()) return twin;
-  PMPI_Comm_dup(twin.comm, &twin.other);
-  PMPI_Comm_rank(twin.comm, &twin.rank);
-  PMPI_Comm_size(twin.comm, &twin.ranks);
-  // Nonblocking calls are taken over where there is a tacc communicator.
-  MPI_Barrier(twin.comm);
-  return twin;
-}
-
-Twin drawTwin(Draws& draws) {
-  int rank = 0;
-  PMPI_Comm_rank(MPI_COMM_WORLD, &rank);
-  const int kind = draws.upTo(3), members = draws.upTo(255);
-  switch (kind) {
-    case 0:
-      return makeTwin(0, 0, true);
-    case 1:  // backwards
-      return makeTwin(0, -rank, false);
-    case 2:
-      return makeTwin((members >> rank) & 1, rank, false);
-    default:  // of some ranks, which may be none
-      return makeTwin(((members >> rank) & 1) != 0 ? 0 : MPI_UNDEFINED, -rank, false);
+/// A message from each rank to the next one, of MPI's own, beside the collectives.
+class Message {
+ public:
+  Message(const Twin& world, Draws& draws, std::vector<MPI_Request>& requests)
+      : previous_((world.rank + world.ranks - 1) % world.ranks),
+        sent_(static_cast<std::size_t>(draws.upTo(2) == 0 ? draws.upTo(200000) : draws.upTo(50)), world.rank),
+        received_(sent_.size(), -1) {
+    const int next = (world.rank + 1) % world.ranks, count = static_cast<int>(sent_.size());
+    requests.resize(requests.size() + 2, MPI_REQUEST_NULL);
+    MPI_Isend(sent_.data(), count, MPI_INT, next, 3, world.other, &requests[requests.size() - 2]);
+    MPI_Irecv(received_.data(), count, MPI_INT, previous_, 3, world.other, &requests.back());
   }
-}
+  void compare() const {
+    if (!std::ranges::all_of(received_, [&](int number) { return number == previous_; }))
+      complain("a message beside collectives has other numbers");
+  }
 
-void freeTwin(Twin& twin) {
-  if (!twin.isPart()) return;
-  MPI_Comm_free(&twin.comm);
-  PMPI_Comm_free(&twin.other);
-}
+ private:
+  int previous_;
+  std::vector<int> sent_, received_;
+};
 
 /// Some of them or all, in a form that is drawn.
 void complete(std::vector<MPI_Request>& requests, Draws& own, bool isLast) {
   const auto count = static_cast<int>(requests.size());
   int index = 0, flag = 0;
   std::vector<int> indices(requests.size());
-  switch (isLast ? 3 : own.upTo(3)) {
+  if (isLast && own.upTo(1) == 0) {  // one after the other, among them what is done already
+    do MPI_Waitsome(count, requests.data(), &index, indices.data(), MPI_STATUSES_IGNORE);
+    while (index != MPI_UNDEFINED);
+    return;
+  }
+  switch (isLast ? 3 : own.upTo(6)) {
     case 0:
       MPI_Testsome(count, requests.data(), &index, indices.data(), MPI_STATUSES_IGNORE);
       break;
@@ -62,27 +57,56 @@ void complete(std::vector<MPI_Request>& requests, Draws& own, bool isLast) {
       MPI_Testany(count, requests.data(), &index, &flag, MPI_STATUS_IGNORE);
       break;
     case 2:
+      MPI_Testall(count, requests.data(), &flag, MPI_STATUSES_IGNORE);
+      break;
+    case 3:
+      if (isLast || own.upTo(3) == 0) MPI_Waitall(count, requests.data(), MPI_STATUSES_IGNORE);
+      break;
+    case 4:
+      if (own.upTo(3) == 0) MPI_Waitany(count, requests.data(), &index, MPI_STATUS_IGNORE);
       break;
     default:
-      if (isLast || own.upTo(3) == 0) MPI_Waitall(count, requests.data(), MPI_STATUSES_IGNORE);
+      break;
   }
 }
 
-/// Calls that follow each other, then what they left.
-void runBatch(const std::vector<Twin>& twins, Draws& draws, Draws& own, bool mayBeInPlace, int* id) {
+/// Requests of persistent calls are started, each rank in its order, beside a barrier of the first communicator.
+void startPersistent(const std::vector<std::unique_ptr<SequenceCall>>& calls, const Twin& world, Draws& own,
+                     std::vector<MPI_Request>& requests) {
+  std::vector<MPI_Request> fresh;
+  for (const auto& call : calls)
+    if (call->isPersistent()) fresh.push_back(call->request);
+  for (std::size_t i = fresh.size(); i > 1; --i)
+    std::swap(fresh[i - 1], fresh[static_cast<std::size_t>(own.upTo(static_cast<int>(i) - 1))]);
+  const int before = own.upTo(static_cast<int>(fresh.size()));
+  if (before > 0) MPI_Startall(before, fresh.data());
+  if (world.comm != MPI_COMM_NULL) MPI_Barrier(world.comm);
+  for (auto one = fresh.begin() + before; one != fresh.end(); ++one) MPI_Start(&*one);
+  requests.insert(requests.end(), fresh.begin(), fresh.end());
+}
+
+/// Calls that follow each other, then what they left. `twins[0]` has all ranks. `freed`: the one that ends while calls
+/// on it are under way; null for none.
+void runBatch(std::vector<Twin>& twins, Draws& draws, Draws& own, bool mayBeInPlace, Twin* freed, int* id) {
   std::vector<std::unique_ptr<SequenceCall>> calls;
-  std::vector<MPI_Request> requests;
+  std::vector<MPI_Request> requests{MPI_REQUEST_NULL};
+  Message message(twins[0], draws, requests);
   for (int left = draws.upTo(14) + 1; left > 0; --left) {
     const Twin& twin = twins[static_cast<std::size_t>(draws.upTo(static_cast<int>(twins.size()) - 1))];
     calls.push_back(std::make_unique<SequenceCall>(twin, draws, own, mayBeInPlace, (*id)++));
     calls.back()->make();
-    if (calls.back()->request != MPI_REQUEST_NULL) {
+    if (calls.back()->request != MPI_REQUEST_NULL && !calls.back()->isPersistent()) {
       requests.push_back(calls.back()->request);
       complete(requests, own, false);
     }
   }
+  startPersistent(calls, twins[0], own, requests);
+  if (freed != nullptr && freed->isPart()) MPI_Comm_free(&freed->comm);
   complete(requests, own, true);
+  for (const auto& call : calls)
+    if (call->isPersistent()) MPI_Request_free(&call->request);
   for (const auto& call : calls) call->compare();
+  message.compare();
 }
 
 }  // namespace
@@ -92,17 +116,50 @@ void runSequences(unsigned seed, bool isTacc) {
   int rank = 0;
   PMPI_Comm_rank(MPI_COMM_WORLD, &rank);
   Draws draws(seed), own(seed + 1000 * (static_cast<unsigned>(rank) + 1));
-  std::vector<Twin> twins{makeTwin(0, 0, true)};
+  std::vector<Twin> twins{copyOfWorld()};
   for (int i = 0; i < 3; ++i) twins.push_back(drawTwin(draws));
   int id = 0;
   for (int batch = 0; batch < batches; ++batch) {
-    runBatch(twins, draws, own, isTacc, &id);
-    if (draws.upTo(5) != 0) continue;
-    Twin& ended = twins[static_cast<std::size_t>(1 + draws.upTo(2))];
-    freeTwin(ended);
-    ended = drawTwin(draws);
+    Twin* const ended = draws.upTo(5) == 0 ? &twins[static_cast<std::size_t>(1 + draws.upTo(2))] : nullptr;
+    const bool isUnderWay = draws.upTo(1) == 0 && isTacc;
+    if (ended != nullptr) ended->isGoing = isUnderWay;
+    runBatch(twins, draws, own, isTacc, isUnderWay ? ended : nullptr, &id);
+    if (ended == nullptr) continue;
+    freeTwin(*ended);
+    *ended = drawTwin(draws);
   }
   for (Twin& twin : twins) freeTwin(twin);
+}
+
+namespace {
+
+struct Taken {
+  std::ptrdiff_t descriptors;
+  long kib;
+};
+Taken takenByProcess() {
+  const std::filesystem::directory_iterator descriptors("/proc/self/fd");
+  std::ifstream memory("/proc/self/statm");
+  long all = 0, resident = 0;
+  memory >> all >> resident;
+  return {std::distance(descriptors, std::filesystem::directory_iterator()), resident * 4};
+}
+
+}  // namespace
+
+void soakSequences(unsigned seed) {
+  constexpr int rounds = 10;
+  Taken before{};
+  for (int round = 0; round < rounds; ++round) {
+    for (unsigned i = 0; i < 3; ++i) runSequences(seed + i, true);
+    const Taken taken = takenByProcess();
+    if (round == 2) before = taken;
+    if (round > 2 && taken.descriptors > before.descriptors)
+      complain(std::to_string(taken.descriptors) + " descriptors after round " + std::to_string(round) + ", before " +
+               std::to_string(before.descriptors));
+    if (round == rounds - 1 && taken.kib > before.kib + before.kib / 4)
+      complain(std::to_string(taken.kib) + " KiB at the end, before " + std::to_string(before.kib));
+  }
 }
 
 void runSequencesInThreads(unsigned seed, bool isTacc) {
@@ -110,14 +167,14 @@ void runSequencesInThreads(unsigned seed, bool isTacc) {
   Draws draws(seed);
   std::vector<std::vector<Twin>> twins(threads);  // a thread's own
   for (std::vector<Twin>& of : twins)
-    for (int i = 0; i < 3; ++i) of.push_back(i == 0 ? makeTwin(0, 0, true) : drawTwin(draws));
+    for (int i = 0; i < 3; ++i) of.push_back(i == 0 ? copyOfWorld() : drawTwin(draws));
   const auto rank = static_cast<unsigned>(twins[0][0].rank);
   std::vector<std::thread> running;
   for (unsigned thread = 0; thread < threads; ++thread)
     running.emplace_back([&, thread] {
       Draws equal(seed + thread), own(seed + thread + 1000 * (rank + 1));
       int id = 1000 * static_cast<int>(thread);
-      for (int batch = 0; batch < batches; ++batch) runBatch(twins[thread], equal, own, isTacc, &id);
+      for (int batch = 0; batch < batches; ++batch) runBatch(twins[thread], equal, own, isTacc, nullptr, &id);
     });
   for (std::thread& thread : running) thread.join();
   for (std::vector<Twin>& of : twins)

@@ -1,5 +1,14 @@
 #include "sequence_call.hpp"
 
+#if defined(OPEN_MPI) && MPI_VERSION < 4
+#include <mpi-ext.h>
+#ifdef OMPI_HAVE_MPI_EXT_PCOLLREQ
+#define PERSISTENT(name) MPIX_##name
+#endif
+#elif MPI_VERSION >= 4
+#define PERSISTENT(name) MPI_##name
+#endif
+
 #include <algorithm>
 #include <cstring>
 #include <numeric>
@@ -7,7 +16,7 @@
 namespace tacc::test {
 namespace {
 
-constexpr int extentWithGaps = 12;
+constexpr int extentWithGaps = 12, extentAround = 9;
 
 template <class Number>
 void fillWith(std::byte* at, int value) {
@@ -48,6 +57,36 @@ MPI_Datatype sixBackwards() {
   return committed(made);
 }
 
+/// Begins before its address and ends behind its numbers.
+MPI_Datatype sixAround() {
+  MPI_Datatype plain = six(), made = MPI_DATATYPE_NULL;
+  PMPI_Type_create_resized(plain, -8, extentAround * static_cast<MPI_Aint>(sizeof(int)), &made);
+  PMPI_Type_free(&plain);
+  return committed(made);
+}
+
+/// x -> first * x + second.
+struct Line {
+  unsigned first, second;
+};
+void fillLine(std::byte* at, int value) {
+  const Line line{static_cast<unsigned>(2 * value + 1), static_cast<unsigned>(value)};
+  std::memcpy(at, &line, sizeof line);
+}
+/// One after the other: not the same in another order.
+MPI_Op lineAfterLine() {
+  MPI_Op made = MPI_OP_NULL;
+  PMPI_Op_create(
+      [](void* in, void* inOut, int* count, MPI_Datatype*) {
+        for (int i = 0; i < *count; ++i) {
+          const Line before = static_cast<Line*>(in)[i], after = static_cast<Line*>(inOut)[i];
+          static_cast<Line*>(inOut)[i] = {before.first * after.first, after.first * before.second + after.second};
+        }
+      },
+      0, &made);
+  return made;
+}
+
 MPI_Op sumOfPrograms() {
   MPI_Op made = MPI_OP_NULL;
   PMPI_Op_create(
@@ -61,7 +100,7 @@ MPI_Op sumOfPrograms() {
 }  // namespace
 
 Layout layout(int which) {
-  static const MPI_Datatype whole = six(), gaps = sixWithGaps(), backwards = sixBackwards();
+  static const MPI_Datatype whole = six(), gaps = sixWithGaps(), backwards = sixBackwards(), around = sixAround();
   switch (which) {
     case 0:
       return {MPI_INT, unit, unit};
@@ -69,6 +108,8 @@ Layout layout(int which) {
       return {whole, 1, unit};
     case 2:
       return {gaps, 1, extentWithGaps};
+    case 3:
+      return {around, 1, extentAround};
     default:
       return {backwards, 1, unit};
   }
@@ -77,15 +118,16 @@ Layout layout(int which) {
 /// Sums of floating-point numbers are exact, in whatever order they are made.
 const std::vector<Reduced>& reductions() {
   static const std::vector<Reduced> all{
-      {MPI_INT, MPI_SUM, sizeof(int), fillWith<int>},
-      {MPI_DOUBLE, MPI_SUM, sizeof(double), fillWith<double>},
-      {MPI_FLOAT, MPI_MAX, sizeof(float), fillWith<float>},
-      {MPI_SHORT, MPI_MIN, sizeof(short), fillWith<short>},
-      {MPI_LONG_LONG, MPI_BXOR, sizeof(long long), fillWith<long long>},
-      {MPI_UNSIGNED, MPI_PROD, sizeof(unsigned), fillWith<unsigned>},
-      {MPI_FLOAT_INT, MPI_MINLOC, sizeof(float) + sizeof(int), fillPair},
-      {MPI_UNSIGNED_CHAR, MPI_LOR, 1, fillWith<unsigned char>},
-      {MPI_INT, sumOfPrograms(), sizeof(int), fillWith<int>},  // the last one: MPI's
+      {MPI_INT, MPI_SUM, sizeof(int), fillWith<int>, false},
+      {MPI_DOUBLE, MPI_SUM, sizeof(double), fillWith<double>, false},
+      {MPI_FLOAT, MPI_MAX, sizeof(float), fillWith<float>, false},
+      {MPI_SHORT, MPI_MIN, sizeof(short), fillWith<short>, false},
+      {MPI_LONG_LONG, MPI_BXOR, sizeof(long long), fillWith<long long>, false},
+      {MPI_UNSIGNED, MPI_PROD, sizeof(unsigned), fillWith<unsigned>, false},
+      {MPI_FLOAT_INT, MPI_MINLOC, sizeof(float) + sizeof(int), fillPair, false},
+      {MPI_UNSIGNED_CHAR, MPI_LOR, 1, fillWith<unsigned char>, false},
+      {MPI_INT, sumOfPrograms(), sizeof(int), fillWith<int>, true},
+      {MPI_2INT, lineAfterLine(), sizeof(Line), fillLine, true},
   };
   return all;
 }
@@ -103,16 +145,26 @@ SequenceCall::SequenceCall(const Twin& twin, Draws& draws, Draws& own, bool mayB
   const int drawnRoot = draws.upTo(1000);
   count_ = draws.upTo(5) == 0 ? draws.upTo(6000) : draws.upTo(60);
   isInPlace_ = draws.upTo(2) == 0;
-  isNonblocking_ = draws.upTo(1) == 0;
+  const int drawnForm = draws.upTo(9);
+  form_ = drawnForm < 5 ? Form::blocking : Form::nonblocking;
+#ifdef PERSISTENT
+  if (drawnForm == 9 && mayBeInPlace) form_ = Form::persistent;  // MPICH 4.0 itself fails in some
+#endif
   const auto drawnReduced = static_cast<std::size_t>(draws.upTo(static_cast<int>(reductions().size()) - 1));
   for (int i = 0; i < 8; ++i) units_.push_back(draws.upTo(3) == 0 ? 0 : draws.upTo(std::min(count_, 900)));
   if (!twin_.isPart()) return;
   root_ = drawnRoot % twin_.ranks;
   isInPlace_ = isInPlace_ && mayBeInPlace && twin_.ranks > 1;
+  // MPI's own, which use types that were freed.
+  if (form_ == Form::persistent && twin_.ranks == 1) form_ = Form::nonblocking;
+  if (twin_.isGoing && twin_.ranks == 1) form_ = Form::blocking;
   if (kind_ == barrier) return;
   if (isReduction()) {
     reduced_ = &reductions()[drawnReduced];
-    isInPlace_ = isInPlace_ && drawnReduced + 1 < reductions().size();
+    isInPlace_ = isInPlace_ && !reduced_->isOfProgram;
+    if (reduced_->isOfProgram && form_ == Form::persistent) form_ = Form::nonblocking;
+    // MPI's own: those of Open MPI 4.1 crash when their communicator goes.
+    if (reduced_->isOfProgram && twin_.isGoing) form_ = Form::blocking;
     prepareReduction();
   } else {
     count_ /= unit;
@@ -192,10 +244,16 @@ void SequenceCall::prepareMovement(Draws& own) {
 }
 
 // The program's call, in the form that was drawn, or MPI's own.
-#define CALL(name, nonblocking, ...)                                             \
-  (isReference      ? PMPI_##name(__VA_ARGS__, twin_.other)                      \
-   : isNonblocking_ ? MPI_##nonblocking(__VA_ARGS__, twin_.comm, &this->request) \
-                    : MPI_##name(__VA_ARGS__, twin_.comm))
+#ifdef PERSISTENT
+#define CALL_PERSISTENT(name, ...) PERSISTENT(name##_init)(__VA_ARGS__, twin_.comm, MPI_INFO_NULL, &this->request)
+#else
+#define CALL_PERSISTENT(name, ...) MPI_ERR_OTHER
+#endif
+#define CALL(name, iName, ...)                                                         \
+  (isReference                  ? PMPI_##name(__VA_ARGS__, twin_.other)                \
+   : form_ == Form::persistent  ? CALL_PERSISTENT(name, __VA_ARGS__)                   \
+   : form_ == Form::nonblocking ? MPI_##iName(__VA_ARGS__, twin_.comm, &this->request) \
+                                : MPI_##name(__VA_ARGS__, twin_.comm))
 
 int SequenceCall::reduceBy(const std::byte* send, std::byte* receive, bool isReference) {
   const MPI_Datatype type = reduced_->type;
@@ -254,11 +312,29 @@ int SequenceCall::moveBy(const std::byte* send, std::byte* receive, bool isRefer
   }
 }
 
+/// Derived types of the program's call go before it is complete.
 int SequenceCall::call(bool isReference) {
-  if (kind_ == barrier)
-    return isReference      ? PMPI_Barrier(twin_.other)
-           : isNonblocking_ ? MPI_Ibarrier(twin_.comm, &request)
-                            : MPI_Barrier(twin_.comm);
+  if (isReference || isReduction() || kind_ == barrier) return callNow(isReference);
+  const MPI_Datatype from = from_.layout.type, to = to_.layout.type;
+  std::vector<MPI_Datatype*> copied;
+  for (MPI_Datatype* const type : {&from_.layout.type, &to_.layout.type})
+    if (*type != MPI_DATATYPE_NULL && PMPI_Type_dup(*type, type) == MPI_SUCCESS) copied.push_back(type);
+  const int code = callNow(false);
+  for (MPI_Datatype* const type : copied) MPI_Type_free(type);
+  from_.layout.type = from;
+  to_.layout.type = to;
+  return code;
+}
+
+int SequenceCall::callNow(bool isReference) {
+  if (kind_ == barrier) {
+#ifdef PERSISTENT
+    if (!isReference && form_ == Form::persistent) return PERSISTENT(Barrier_init)(twin_.comm, MPI_INFO_NULL, &request);
+#endif
+    return isReference                  ? PMPI_Barrier(twin_.other)
+           : form_ == Form::nonblocking ? MPI_Ibarrier(twin_.comm, &request)
+                                        : MPI_Barrier(twin_.comm);
+  }
   const bool isOfRoot = kind_ == reduce || kind_ == gather || kind_ == gatherv;
   const bool isScatter = kind_ == scatter || kind_ == scatterv;
   const bool isSelf = isInPlace_ && kind_ != bcast && ((!isOfRoot && !isScatter) || twin_.rank == root_);
@@ -300,7 +376,8 @@ std::string SequenceCall::text() const {
                                         "Reduce_scatter", "Bcast",  "Allgather", "Allgatherv", "Alltoall",
                                         "Alltoallv",      "Gather", "Gatherv",   "Scatter",    "Scatterv",
                                         "Barrier"};
-  return std::string(isNonblocking_ ? "nonblocking " : "") + names[kind_] + " " + std::to_string(id_) + ", count " +
+  constexpr const char* forms[] = {"", "nonblocking ", "persistent "};
+  return forms[static_cast<int>(form_)] + std::string(names[kind_]) + " " + std::to_string(id_) + ", count " +
          std::to_string(count_) + ", root " + std::to_string(root_) + " of " + std::to_string(twin_.ranks) +
          (isInPlace_ ? ", in place" : "");
 }

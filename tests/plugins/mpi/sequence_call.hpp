@@ -16,6 +16,7 @@ namespace tacc::test {
 struct Twin {
   MPI_Comm comm = MPI_COMM_NULL, other = MPI_COMM_NULL;  // null on ranks that are no part of it
   int rank = 0, ranks = 1;
+  bool isGoing = false;  // it is freed while calls on it are under way
   bool isPart() const { return comm != MPI_COMM_NULL; }
 };
 
@@ -27,7 +28,7 @@ struct Layout {
 };
 constexpr int unit = 6;
 Layout layout(int which);
-constexpr int layouts = 4;
+constexpr int layouts = 5;
 
 /// What is reduced: a type with an operation.
 struct Reduced {
@@ -35,6 +36,7 @@ struct Reduced {
   MPI_Op op;
   std::size_t bytes;
   void (*fill)(std::byte* at, int value);
+  bool isOfProgram;  // the operation: such calls are MPI's
 };
 const std::vector<Reduced>& reductions();
 
@@ -45,13 +47,16 @@ class SequenceCall {
   /// ever in nonblocking ones.
   SequenceCall(const Twin& twin, Draws& draws, Draws& own, bool mayBeInPlace, int id);
 
-  /// Makes the call of the program; `request` is what it returned where it is nonblocking.
+  /// Makes the call of the program; `request` is what it returned where it is nonblocking, or persistent.
   void make();
   MPI_Request request = MPI_REQUEST_NULL;
+  /// Whether that has to be started, by any rank at any time after it was made.
+  bool isPersistent() const { return form_ == Form::persistent && request != MPI_REQUEST_NULL; }
   /// When it is complete: makes the same call of MPI, and compares. Collective.
   void compare();
 
  private:
+  enum class Form { blocking, nonblocking, persistent };
   enum Kind {
     allreduce,
     reduce,
@@ -83,6 +88,7 @@ class SequenceCall {
   void prepareReduction();
   void prepareMovement(Draws& own);
   int unitsOf(int from, int to) const;
+  int callNow(bool isReference);
   bool isReduction() const { return kind_ <= scatterUnequal; }
   int call(bool isReference);
   int reduceBy(const std::byte* send, std::byte* receive, bool isReference);
@@ -93,7 +99,8 @@ class SequenceCall {
   int id_;
   Kind kind_;
   int root_ = 0, count_;
-  bool isInPlace_, isNonblocking_;
+  bool isInPlace_;
+  Form form_;
   const Reduced* reduced_ = nullptr;
   std::vector<int> units_;  // of each rank, of calls with counts
   Blocks from_, to_;
