@@ -75,5 +75,38 @@ TEST(Turns, areTheSameInEveryRun) { EXPECT_EQ(turnsOf(4, 5), turnsOf(4, 5)); }
 
 TEST(Turns, ofOneAreHis) { EXPECT_EQ(turnsOf(1, 3), (Turns{{0}, {0}, {0}})); }
 
+/// Contestants whose runs take what `seconds` says, and the order in which they ran.
+struct Race {
+  explicit Race(const std::vector<double>& seconds) {
+    for (std::size_t i = 0; i < seconds.size(); ++i)
+      contestants.push_back({.run = [this, i] { ran.push_back(i); },
+                             .ownSeconds =
+                                 [this, i, took = seconds[i]] {
+                                   return took * (ran.size() == 3 * i + 2 ? 0.5 : 1);  // one of the first runs is lucky
+                                 }});
+  }
+  Race(const Race&) = delete;
+  Race& operator=(const Race&) = delete;
+  std::vector<Timed> contestants;
+  std::vector<std::size_t> ran;
+};
+
+TEST(TimeInTurn, goesTwiceAndBackAtLeast) {
+  Race race({1, 2, 3});
+  timeInTurn(race.contestants, 0, false);
+  EXPECT_EQ(race.ran, (std::vector<std::size_t>{0, 0, 0, 1, 1, 1, 2, 2, 2, 2, 2, 2, 1, 1, 1, 0, 0, 0}));
+  EXPECT_EQ(race.contestants[0].seconds, 0.5);
+  EXPECT_EQ(race.contestants[2].seconds, 1.5);
+}
+
+TEST(TimeInTurn, leavesOutWhoIsHopeless) {
+  Race race({1, 2.1, 1.9, 100});  // the lucky run of the first took a half
+  timeInTurn(race.contestants, 0, false);
+  EXPECT_EQ(std::ranges::count(race.ran, std::size_t{0}), 6);
+  EXPECT_EQ(std::ranges::count(race.ran, std::size_t{2}), 6);
+  EXPECT_EQ(std::ranges::count(race.ran, std::size_t{3}), 3);
+  EXPECT_EQ(race.contestants[3].seconds, 50);
+}
+
 }  // namespace
 }  // namespace tacc::tools

@@ -20,9 +20,10 @@ struct Timed {
   std::function<double()> ownSeconds = {};  ///< of the last run, if it takes its time itself
 };
 
-/// In turn, until `seconds` are over: each is warmed by a run and timed in the next two, so that nobody pays for what
-/// the one before left in the caches. With `processorTime` that of the calling thread counts, in place of the time that
-/// passes.
+/// In turn, and in the opposite order every second time, until `seconds` are over, and twice at least: each is warmed
+/// by a run and timed in the next two, so that nobody pays for what the one before left in the caches. Who once took
+/// four times as long as the fastest does not run again. With `processorTime` that of the calling thread counts, in
+/// place of the time that passes.
 void timeInTurn(std::vector<Timed>& contestants, double seconds, bool processorTime);
 
 }  // namespace tacc::tools
