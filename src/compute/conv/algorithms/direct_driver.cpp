@@ -139,8 +139,7 @@ double DirectDriver::cyclesOfLine(double blocks, int tiles, double inside) const
     // A core that has enough to do with the multiply-adds hides them.
     const double step = (1 - near) * stepCycles(kernels_, blocks, pixels, used) +
                         near * stepCycles(kernels_, blocks, pixels, used, true);
-    return std::max(arriving, step + late) *
-           (shape_.isScattered && hasTwoWideUnits(kernels_) ? 1.1 : 1);
+    return std::max(arriving, step + late) * (shape_.isScattered && hasTwoWideUnits(kernels_) ? 1.1 : 1);
   };
   // With strides most of every part of a page that is fetched is not used, so input is better read fewer times.
   const double inputCycles = shape_.strideWidth > 1 && !shape_.isScattered ? 0.02 : 0;
