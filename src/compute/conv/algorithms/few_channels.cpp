@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "compute/conv/algorithms/weight_tiles.hpp"
 #include "compute/conv/cost.hpp"
 
 namespace tacc::conv {
@@ -45,9 +46,8 @@ double FewChannelsImage::copyCycles() const {
 FewChannelsImage::Inside FewChannelsImage::insideFrom(int line, int endLine) const {
   const auto insideOf = [this](int y) {
     const int first = y * shape_.strideHeight - shape_.padHeight;  // that the kernel's first line reads
-    const int left = shape_.height - first;
-    const int before = first >= 0 ? 0 : ceilDivide(-first, shape_.dilationHeight);
-    const int end = left <= 0 ? 0 : ceilDivide(left, shape_.dilationHeight);
+    const int before = firstInside(first, shape_.dilationHeight);
+    const int end = endInside(first, shape_.dilationHeight, shape_.height);
     return Inside{1, std::min(before, shape_.kernelHeight), std::min(end, shape_.kernelHeight)};
   };
   Inside inside = insideOf(line);

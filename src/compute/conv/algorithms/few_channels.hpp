@@ -31,6 +31,8 @@ class FewChannelsImage {
   std::ptrdiff_t plane() const { return plane_; }  // from block to block
   /// Output lines that are copied at once; all when nothing has to be copied.
   int linesAtOnce() const { return linesAtOnce_; }
+  /// Whether lines are copied between zeros, and each as one line.
+  bool copiesWholeLines() const { return isCopied_ && phases() == 1; }
   /// For the lines of one image.
   double copyCycles() const;
   /// Output lines from one on that find the same lines of the kernel inside the image, and which: the lines before

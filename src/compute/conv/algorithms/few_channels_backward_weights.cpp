@@ -56,8 +56,7 @@ class FewChannelsBackwardWeights final : public ConvPlan {
         tiles_(tiles),
         joinsLines_(joinsLines),
         linesInTurn_(chooseLinesInTurn()) {
-    readsInside_ = image_.scratchFloats() > 0 && image_.phases() == 1 && inside_.lines.size() > 0 &&
-                   inside_.columns.size() > 0 && edgeCycles() < savedCycles();
+    readsInside_ = image_.copiesWholeLines() && !inside_.isEmpty() && edgeCycles() < savedCycles();
     if (d.maxWorkers <= 1) return;
     dealOut(tiles_, static_cast<std::size_t>(d.maxWorkers));
     tasks_ = tiles_.blockParts.size();
@@ -136,19 +135,13 @@ class FewChannelsBackwardWeights final : public ConvPlan {
         continue;
       }
       const std::ptrdiff_t line = s.width * image_.pixel();
-      const LinesRead inside{input + startOf(inside_.columns.from), line, line * s.height, inside_.columns};
+      const LinesRead inside{input + inside_.placeOf(s, image_.pixel(), inside_.columns.from), line, line * s.height,
+                             inside_.columns};
       sumParts(call, outs, inside_.lines, inside, gradient, result, accumulates);
       for (const FewChannelsInside::Edge& edge : inside_.edges) sumEdge(call, outs, edge, input, gradient, result);
       copied({0, inside_.lines.from});
       copied({inside_.lines.to, s.outHeight});
     }
-  }
-
-  /// Where the image has what the first value of the kernel multiplies, for the first line inside.
-  std::ptrdiff_t startOf(int column) const {
-    const Shape& s = shape();
-    const int line = inside_.lines.from * s.strideHeight - s.padHeight;
-    return (std::ptrdiff_t{line} * s.width + column * s.strideWidth - s.padWidth) * image_.pixel();
   }
 
   /// Cycles for an image that columns at the edges cost as lines of their own, whose tiles have few sums.
@@ -242,7 +235,8 @@ class FewChannelsBackwardWeights final : public ConvPlan {
                       edge.column * given.gradientPixel;
       for (int block = 0; block < image_.blocks(); ++block) {
         for (int r = 0; r < s.kernelHeight; ++r) {
-          const float* const tap = input + startOf(edge.column) + block * line * s.height + r * s.dilationHeight * line;
+          const float* const tap = input + inside_.placeOf(s, image_.pixel(), edge.column) + block * line * s.height +
+                                   r * s.dilationHeight * line;
           for (int from = first; from < end; from += most) {
             call.input = tap + from;
             call.output = result + blocks.from * call.outputBlock + placeOf(block, r, from);

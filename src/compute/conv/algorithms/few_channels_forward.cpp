@@ -145,10 +145,7 @@ class FewChannelsForward final : public ConvPlan {
   // The first driver reads copied lines. Behind it, if the image is read where it is, are that for the pixels inside
   // and one for each column at the edges.
   bool readsInside() const { return drivers_.size() > 1; }
-  bool canReadInside() const {
-    return image_.scratchFloats() > 0 && image_.phases() == 1 && inside_.lines.size() > 0 &&
-           inside_.columns.size() > 0 && !inside_.hasEmptyColumns;
-  }
+  bool canReadInside() const { return image_.copiesWholeLines() && !inside_.isEmpty() && !inside_.hasEmptyColumns; }
   void place(DirectDriver driver, int firstTap, std::ptrdiff_t input, std::ptrdiff_t output) {
     const std::ptrdiff_t packed = drivers_.empty() ? 0 : static_cast<std::ptrdiff_t>(endOfPacked());
     drivers_.push_back({std::move(driver), firstTap, packed, input, output});
@@ -156,10 +153,7 @@ class FewChannelsForward final : public ConvPlan {
   void placeInside(const KernelSet& kernels) {
     const Shape& s = shape();
     const DirectShape all = insideShape(description_, image_, inside_);
-    const auto inputOf = [&](int column) {  // of its first tap, which may be in the padding
-      return (inside_.lines.from * s.strideHeight - s.padHeight) * all.inLine +
-             (column * s.strideWidth - s.padWidth) * all.inPixel;
-    };
+    const auto inputOf = [&](int column) { return inside_.placeOf(s, all.inPixel, column); };
     const auto outputOf = [&](int column) { return inside_.lines.from * outLine() + column * all.outPixel; };
     const int first = inside_.columns.from;
     place(DirectDriver(all, kernels), 0, inputOf(first), outputOf(first));

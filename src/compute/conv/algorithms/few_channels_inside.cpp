@@ -2,15 +2,15 @@
 
 #include <algorithm>
 
+#include "compute/conv/algorithms/weight_tiles.hpp"
+
 namespace tacc::conv {
 namespace {
 
 /// Of `outs` outputs those whose kernels are inside `size` pixels.
 PixelRange insideOf(int outs, int taps, int stride, int dilation, int pad, int size) {
-  const int first = ceilDivide(pad, stride);
-  const int room = size + pad - (taps - 1) * dilation - 1;  // where the last kernel that is inside may begin
-  const int end = room < 0 ? 0 : room / stride + 1;
-  return {std::min(first, outs), std::clamp(end, std::min(first, outs), outs)};
+  const int first = std::min(outs, firstInside(-pad, stride));
+  return {first, std::clamp(endInside((taps - 1) * dilation - pad, stride, size), first, outs)};
 }
 
 }  // namespace
@@ -21,14 +21,19 @@ FewChannelsInside::FewChannelsInside(const Shape& s)
   for (int column = 0; column < s.outWidth; ++column) {
     if (column >= columns.from && column < columns.to) continue;
     const int first = column * s.strideWidth - s.padWidth;
-    const int from = first >= 0 ? 0 : ceilDivide(-first, s.dilationWidth);
-    const int end = s.width <= first ? 0 : std::min(s.kernelWidth, ceilDivide(s.width - first, s.dilationWidth));
+    const int from = firstInside(first, s.dilationWidth);
+    const int end = std::min(s.kernelWidth, endInside(first, s.dilationWidth, s.width));
     if (from < end) {
       edges.push_back({column, {from, end}});
     } else {
       hasEmptyColumns = true;
     }
   }
+}
+
+std::ptrdiff_t FewChannelsInside::placeOf(const Shape& s, std::ptrdiff_t pixel, int column) const {
+  const int line = lines.from * s.strideHeight - s.padHeight;
+  return (std::ptrdiff_t{line} * s.width + column * s.strideWidth - s.padWidth) * pixel;
 }
 
 }  // namespace tacc::conv

@@ -18,6 +18,11 @@ struct PixelRange {
 struct FewChannelsInside {
   explicit FewChannelsInside(const Shape& s);
 
+  bool isEmpty() const { return lines.size() == 0 || columns.size() == 0; }
+  /// Where an image, of pixels of so many floats, has what the first value of the kernel multiplies, for the first line
+  /// inside and any column: at edges it may be in the padding.
+  std::ptrdiff_t placeOf(const Shape& s, std::ptrdiff_t pixel, int column) const;
+
   /// Of the output, those for which all lines, or all columns, of the kernel are inside; may be empty.
   PixelRange lines, columns;
   struct Edge {
