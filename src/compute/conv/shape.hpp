@@ -15,6 +15,13 @@ constexpr int roundUp(int a, int b) { return ceilDivide(a, b) * b; }
 /// The size of a part, where `count` is cut into nearly equal ones, the larger first.
 constexpr int partSize(int count, int parts, int index) { return (count + parts - 1 - index) / parts; }
 
+/// The first output coordinate whose input coordinate, at * stride + offset, is not before 0.
+constexpr int firstInside(int offset, int stride) { return offset >= 0 ? 0 : (-offset + stride - 1) / stride; }
+/// The end of those whose input coordinate is before `size`.
+constexpr int endInside(int offset, int stride, int size) {
+  return size - offset <= 0 ? 0 : (size - offset + stride - 1) / stride;
+}
+
 /// Sizes of a forward convolution. All are positive, the output too, and the bytes of every tensor fit into ptrdiff_t.
 struct Shape {
   int batch, inChannels, height, width;

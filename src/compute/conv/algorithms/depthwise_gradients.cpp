@@ -6,7 +6,6 @@
 
 #include "compute/conv/algorithms.hpp"
 #include "compute/conv/algorithms/depthwise.hpp"
-#include "compute/conv/algorithms/weight_tiles.hpp"
 #include "compute/conv/core_model.hpp"
 #include "compute/conv/task_balance.hpp"
 #include "compute/conv/task_partition.hpp"

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cstring>
 
-#include "compute/conv/algorithms/weight_tiles.hpp"
 #include "compute/conv/cost.hpp"
 
 namespace tacc::conv {

@@ -2,8 +2,6 @@
 
 #include <algorithm>
 
-#include "compute/conv/algorithms/weight_tiles.hpp"
-
 namespace tacc::conv {
 namespace {
 

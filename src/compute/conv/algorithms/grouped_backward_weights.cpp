@@ -4,7 +4,6 @@
 
 #include "compute/conv/algorithms.hpp"
 #include "compute/conv/algorithms/grouped.hpp"
-#include "compute/conv/algorithms/weight_tiles.hpp"
 #include "compute/conv/cost.hpp"
 #include "compute/conv/weights.hpp"
 

@@ -12,7 +12,6 @@
 
 #include "compute/conv/algorithms.hpp"
 #include "compute/conv/algorithms/caching.hpp"
-#include "compute/conv/algorithms/weight_tiles.hpp"
 #include "compute/conv/core_model.hpp"
 #include "compute/conv/task_partition.hpp"
 #include "compute/conv/weights.hpp"

@@ -35,11 +35,4 @@ WeightTiles chooseHalfTiles(const KernelSet& kernels, int outChannels, int inVal
 /// Tiles of one call: those of a block of input values and the same results, if they have equally many rows.
 bool areEqual(const std::vector<WeightTiles::Part>& parts);
 
-/// The first output coordinate whose input coordinate, at * stride + offset, is not before 0.
-constexpr int firstInside(int offset, int stride) { return offset >= 0 ? 0 : (-offset + stride - 1) / stride; }
-/// The end of those whose input coordinate is before `size`.
-constexpr int endInside(int offset, int stride, int size) {
-  return size - offset <= 0 ? 0 : (size - offset + stride - 1) / stride;
-}
-
 }  // namespace tacc::conv
