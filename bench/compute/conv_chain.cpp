@@ -42,7 +42,7 @@ std::vector<LayerChain> findChains(const std::vector<tools::Layer>& layers) {
     const tools::Layer& first = layers[i - 1];
     const tools::Layer& second = layers[i];
     const bool isChannelWise = first.groups == first.inChannels && first.groups == first.outChannels;
-    const bool isProduct = second.kernel == 1 && second.kernelWidth() == 1 && second.stride == 1 && second.groups == 1;
+    const bool isProduct = second.kernel.isAll(1) && second.stride.isAll(1) && second.groups == 1;
     if (isChannelWise && isProduct && second.inChannels == first.outChannels && second.height == first.outHeight() &&
         second.width == first.outWidth()) {
       chains.push_back({first, second});

@@ -12,8 +12,8 @@ ConvProblem::ConvProblem(const tools::Layer& theLayer, taccConvPass_t thePass, i
       pass(thePass),
       batch(theBatch),
       input(taccTensorBytes(taccLayoutNchw, batch, layer.inChannels, layer.height, layer.width) / sizeof(float)),
-      weights(taccWeightBytes(taccWeightsKcrs, layer.outChannels, layer.inChannels, layer.kernel, layer.kernelWidth(),
-                              layer.groups) /
+      weights(taccWeightBytes(taccWeightsKcrs, layer.outChannels, layer.inChannels, layer.kernel.height,
+                              layer.kernel.width, layer.groups) /
               sizeof(float)),
       outputGradient(taccTensorBytes(taccLayoutNchw, batch, layer.outChannels, layer.outHeight(), layer.outWidth()) /
                      sizeof(float)) {
@@ -74,15 +74,15 @@ double ConvProblem::expected(std::size_t index) const {
   };
   double sum = 0;
   if (pass == taccConvBackwardWeights) {
-    const int s = take(l.kernelWidth());
-    const int r = take(l.kernel);
+    const int s = take(l.kernel.width);
+    const int r = take(l.kernel.height);
     const int c = take(ins);
     const int k = take(l.outChannels);
     for (int n = 0; n < batch; ++n) {
       for (int y = 0; y < outHeight; ++y) {
-        const int line = y * l.stride - l.pad + r * l.dilation;
+        const int line = y * l.stride.height - l.pad.height + r * l.dilation.height;
         for (int x = 0; x < outWidth; ++x) {
-          const int column = x * l.stride - l.pad + s * l.dilation;
+          const int column = x * l.stride.width - l.pad.width + s * l.dilation.width;
           if (line < 0 || line >= l.height || column < 0 || column >= l.width) continue;
           sum += at(outputGradient, l.outChannels, outHeight, outWidth, n, k, y, x) *
                  at(input, l.inChannels, l.height, l.width, n, k / outs * ins + c, line, column);
@@ -97,24 +97,25 @@ double ConvProblem::expected(std::size_t index) const {
   const int channel = take(isForward ? l.outChannels : l.inChannels);
   const int n = take(batch);
   for (int other = 0; other < (isForward ? ins : outs); ++other) {
-    for (int r = 0; r < l.kernel; ++r) {
-      for (int s = 0; s < l.kernelWidth(); ++s) {
+    for (int r = 0; r < l.kernel.height; ++r) {
+      for (int s = 0; s < l.kernel.width; ++s) {
         if (isForward) {
-          const int line = y * l.stride - l.pad + r * l.dilation;
-          const int column = x * l.stride - l.pad + s * l.dilation;
+          const int line = y * l.stride.height - l.pad.height + r * l.dilation.height;
+          const int column = x * l.stride.width - l.pad.width + s * l.dilation.width;
           if (line < 0 || line >= l.height || column < 0 || column >= l.width) continue;
           sum += at(input, l.inChannels, l.height, l.width, n, channel / outs * ins + other, line, column) *
-                 at(weights, ins, l.kernel, l.kernelWidth(), channel, other, r, s);
+                 at(weights, ins, l.kernel.height, l.kernel.width, channel, other, r, s);
         } else {
-          const int line = y + l.pad - r * l.dilation;
-          const int column = x + l.pad - s * l.dilation;
-          if (line < 0 || line % l.stride != 0 || line / l.stride >= outHeight || column < 0 ||
-              column % l.stride != 0 || column / l.stride >= outWidth) {
+          const int line = y + l.pad.height - r * l.dilation.height;
+          const int column = x + l.pad.width - s * l.dilation.width;
+          if (line < 0 || line % l.stride.height != 0 || line / l.stride.height >= outHeight || column < 0 ||
+              column % l.stride.width != 0 || column / l.stride.width >= outWidth) {
             continue;
           }
           const int out = channel / ins * outs + other;
-          sum += at(outputGradient, l.outChannels, outHeight, outWidth, n, out, line / l.stride, column / l.stride) *
-                 at(weights, ins, l.kernel, l.kernelWidth(), out, channel % ins, r, s);
+          sum += at(outputGradient, l.outChannels, outHeight, outWidth, n, out, line / l.stride.height,
+                    column / l.stride.width) *
+                 at(weights, ins, l.kernel.height, l.kernel.width, out, channel % ins, r, s);
         }
       }
     }

@@ -14,8 +14,12 @@ using Json = nlohmann::ordered_json;
 
 /// What makes layers of different networks the same.
 std::string shapeOf(const tools::Layer& l) {
-  return fmt::format("{} {} {} {} {} {} {} {} {} {}", l.inChannels, l.height, l.width, l.outChannels, l.kernel,
-                     l.kernelWidth(), l.stride, l.pad, l.groups, l.dilation);
+  return fmt::format("{} {} {} {} {} {} {} {} {}", l.inChannels, l.height, l.width, l.outChannels, textOf(l.kernel),
+                     textOf(l.stride), textOf(l.pad), l.groups, textOf(l.dilation));
+}
+
+Json jsonOf(const tools::BothWays& ways) {
+  return ways.height == ways.width ? Json(ways.height) : Json{ways.height, ways.width};
 }
 
 }  // namespace
@@ -57,8 +61,8 @@ std::string convJson(const ConvReport& report) {
                                {"peak_fraction", r.operations / r.seconds / report.peak},
                                {"wrong", r.wrong},
                                {"shape",
-                                {l.inChannels, l.height, l.width, l.outChannels, l.kernel, l.kernelWidth(), l.stride,
-                                 l.pad, l.dilation, l.groups}},
+                                {l.inChannels, l.height, l.width, l.outChannels, l.kernel.height, l.kernel.width,
+                                 jsonOf(l.stride), jsonOf(l.pad), jsonOf(l.dilation), l.groups}},
                                {"peers", peers},
                                {"candidates", candidates}});
   }
@@ -67,10 +71,10 @@ std::string convJson(const ConvReport& report) {
 
 std::string convLine(const ConvReport& report, const ConvResult& r) {
   const tools::Layer& l = r.layer;
-  std::string line = fmt::format("{:10} {:13} {:>4}->{:<4} @{:<3} k{:<2} s{} {:>3} {:16} {:7.1f} {:4.0f}% {:5} {:24}",
-                                 r.network, l.name, l.inChannels, l.outChannels, l.height, l.kernel, l.stride, r.batch,
-                                 passName(r.pass), r.gflops(), 100 * r.operations / r.seconds / report.peak,
-                                 r.wrong == 0 ? "" : fmt::format("WRONG {}", r.wrong), r.kernel);
+  std::string line = fmt::format(
+      "{:10} {:13} {:>4}->{:<4} @{:<3} k{:<2} s{} {:>3} {:16} {:7.1f} {:4.0f}% {:5} {:24}", r.network, l.name,
+      l.inChannels, l.outChannels, l.height, textOf(l.kernel), textOf(l.stride), r.batch, passName(r.pass), r.gflops(),
+      100 * r.operations / r.seconds / report.peak, r.wrong == 0 ? "" : fmt::format("WRONG {}", r.wrong), r.kernel);
   for (const auto& [name, peer] : r.peers) {
     line += fmt::format(" {} {:.1f} x{:.2f} {}", name, r.operations / peer.seconds * 1e-9, peer.seconds / r.seconds,
                         peer.implementation);

@@ -54,10 +54,10 @@ class Draws {
     l.height = size(512);
     l.width = isOnce(5) ? size(512) : l.height;
     l.kernel = kernel();
-    if (isOnce(10)) l.wideKernel = kernel();
+    if (isOnce(10)) l.kernel.width = kernel();
     l.stride = isOnce(4) ? 2 + upTo(2) : 1;
-    l.pad = isOnce(4) ? upTo(l.kernel / 2) : l.kernel / 2;
-    l.dilation = l.kernel > 1 && isOnce(10) ? 2 + upTo(1) : 1;
+    l.pad = isOnce(4) ? upTo(l.kernel.height / 2) : l.kernel.height / 2;
+    l.dilation = l.kernel.height > 1 && isOnce(10) ? 2 + upTo(1) : 1;
     l.batch = isOnce(2) ? 1 : 1 << upTo(4);
     return l;
   }
@@ -67,8 +67,8 @@ class Draws {
 };
 
 bool isPossible(const tools::Layer& l) {
-  const auto span = [&](int kernel) { return l.dilation * (kernel - 1) + 1; };
-  if (l.outChannels > 2048 || l.height + 2 * l.pad < span(l.kernel) || l.width + 2 * l.pad < span(l.kernelWidth()))
+  if (l.outChannels > 2048 || l.height + 2 * l.pad.height < l.dilation.height * (l.kernel.height - 1) + 1 ||
+      l.width + 2 * l.pad.width < l.dilation.width * (l.kernel.width - 1) + 1)
     return false;
   const double operations = l.operations() * l.batch;
   const auto floats = [&](int channels, int height, int width) { return 1.0 * l.batch * channels * height * width; };

@@ -48,24 +48,27 @@ class Tensor {
 };
 
 /// Planes of height x width, each between `pad` zeros on every side, or what is between them taken out again.
-std::vector<float> padded(const float* plain, std::size_t planes, int height, int width, int pad) {
-  const std::ptrdiff_t wide = width + 2 * pad, high = height + 2 * pad;
+std::vector<float> padded(const float* plain, std::size_t planes, int height, int width, const tools::BothWays& pad) {
+  const std::ptrdiff_t wide = width + 2 * pad.width, high = height + 2 * pad.height;
   std::vector<float> result(planes * static_cast<std::size_t>(wide * high));
   for (std::size_t p = 0; p < planes; ++p) {
     for (int y = 0; y < height; ++y, plain += width) {
-      std::copy_n(plain, width, result.data() + (static_cast<std::ptrdiff_t>(p) * high + y + pad) * wide + pad);
+      std::copy_n(plain, width,
+                  result.data() + (static_cast<std::ptrdiff_t>(p) * high + y + pad.height) * wide + pad.width);
     }
   }
   return result;
 }
 
-std::vector<float> unpadded(const std::vector<float>& from, std::size_t planes, int height, int width, int pad) {
-  const std::ptrdiff_t wide = width + 2 * pad, high = height + 2 * pad;
+std::vector<float> unpadded(const std::vector<float>& from, std::size_t planes, int height, int width,
+                            const tools::BothWays& pad) {
+  const std::ptrdiff_t wide = width + 2 * pad.width, high = height + 2 * pad.height;
   std::vector<float> plain(planes * static_cast<std::size_t>(width) * static_cast<std::size_t>(height));
   auto to = plain.begin();
   for (std::size_t p = 0; p < planes; ++p) {
     for (int y = 0; y < height; ++y) {
-      to = std::copy_n(from.data() + (static_cast<std::ptrdiff_t>(p) * high + y + pad) * wide + pad, width, to);
+      to = std::copy_n(from.data() + (static_cast<std::ptrdiff_t>(p) * high + y + pad.height) * wide + pad.width, width,
+                       to);
     }
   }
   return plain;
@@ -121,7 +124,7 @@ class LibxsmmContestant final : public ConvContestant {
     const int height = isForward ? l.outHeight() : l.height;
     const int width = isForward ? l.outWidth() : l.width;
     const std::size_t planes = planesOf(isForward ? l.outChannels : l.inChannels);
-    std::vector<float> all(planes * static_cast<std::size_t>((height + 2 * l.pad) * (width + 2 * l.pad)));
+    std::vector<float> all(planes * static_cast<std::size_t>((height + 2 * l.pad.height) * (width + 2 * l.pad.width)));
     (isForward ? output_ : input_)->copyOut(all.data(), LIBXSMM_DNN_TENSOR_FORMAT_NCHW);
     return unpadded(all, planes, height, width, l.pad);
   }
@@ -137,10 +140,12 @@ class LibxsmmContestant final : public ConvContestant {
     desc.H = l.height;
     desc.W = l.width;
     desc.K = l.outChannels;
-    desc.R = l.kernel;
-    desc.S = l.kernelWidth();
-    desc.u = desc.v = l.stride;
-    desc.pad_h = desc.pad_w = desc.pad_h_in = desc.pad_w_in = desc.pad_h_out = desc.pad_w_out = l.pad;
+    desc.R = l.kernel.height;
+    desc.S = l.kernel.width;
+    desc.u = l.stride.height;
+    desc.v = l.stride.width;
+    desc.pad_h = desc.pad_h_in = desc.pad_h_out = l.pad.height;
+    desc.pad_w = desc.pad_w_in = desc.pad_w_out = l.pad.width;
     desc.threads = threads;
     desc.datatype_in = desc.datatype_out = LIBXSMM_DNN_DATATYPE_F32;
     desc.buffer_format = desc.filter_format = LIBXSMM_DNN_TENSOR_FORMAT_LIBXSMM;
@@ -180,7 +185,7 @@ class LibxsmmContestant final : public ConvContestant {
 
 Contestants makeLibxsmmContestants(const ConvProblem& problem, int threads, bool) {
   Contestants contestants;
-  if (problem.layer.groups > 1 || problem.layer.dilation > 1) return contestants;
+  if (problem.layer.groups > 1 || !problem.layer.dilation.isAll(1)) return contestants;
   try {
     contestants.push_back(std::make_unique<LibxsmmContestant>(problem, threads));
   } catch (const std::runtime_error&) {

@@ -33,15 +33,15 @@ struct Dims {
   explicit Dims(const ConvProblem& p)
       : input(activationDims(p.batch, p.layer.inChannels, p.layer.height, p.layer.width)),
         output(activationDims(p.batch, p.layer.outChannels, p.layer.outHeight(), p.layer.outWidth())),
-        strides{p.layer.stride, p.layer.stride},
-        pads{p.layer.pad, p.layer.pad},
-        dilates{p.layer.dilation - 1, p.layer.dilation - 1} {
+        strides{p.layer.stride.height, p.layer.stride.width},
+        pads{p.layer.pad.height, p.layer.pad.width},
+        dilates{p.layer.dilation.height - 1, p.layer.dilation.width - 1} {
     const tools::Layer& l = p.layer;
     if (l.groups > 1) {
-      weights = {l.groups, l.outChannels / l.groups, l.inChannels / l.groups, l.kernel, l.kernelWidth()};
+      weights = {l.groups, l.outChannels / l.groups, l.inChannels / l.groups, l.kernel.height, l.kernel.width};
       weightFormat = Format::goihw;
     } else {
-      weights = {l.outChannels, l.inChannels, l.kernel, l.kernelWidth()};
+      weights = {l.outChannels, l.inChannels, l.kernel.height, l.kernel.width};
       weightFormat = Format::oihw;
     }
   }

@@ -29,10 +29,12 @@ class OpenblasContestant final : public ConvContestant {
   std::vector<float> result() override { return {result_.data(), result_.data() + result_.size()}; }
 
  private:
-  bool isProduct() const { return problem_.layer.kernel == 1 && problem_.layer.stride == 1 && problem_.layer.pad == 0; }
+  bool isProduct() const {
+    return problem_.layer.kernel.isAll(1) && problem_.layer.stride.isAll(1) && problem_.layer.pad.isAll(0);
+  }
   int ins() const { return problem_.layer.inChannels / problem_.layer.groups; }
   int outs() const { return problem_.layer.outChannels / problem_.layer.groups; }
-  int rows() const { return ins() * problem_.layer.kernel * problem_.layer.kernelWidth(); }
+  int rows() const { return ins() * problem_.layer.kernel.height * problem_.layer.kernel.width; }
   int pixels() const { return problem_.layer.outHeight() * problem_.layer.outWidth(); }
 
   void runGroup(int n, int g) {
@@ -69,10 +71,11 @@ class OpenblasContestant final : public ConvContestant {
     const tools::Layer& l = problem_.layer;
     float* column = columns_.data();
     for (int c = 0; c < ins(); ++c) {
-      for (int r = 0; r < l.kernel; ++r) {
-        for (int s = 0; s < l.kernelWidth(); ++s) {
+      for (int r = 0; r < l.kernel.height; ++r) {
+        for (int s = 0; s < l.kernel.width; ++s) {
           for (int y = 0; y < l.outHeight(); ++y, column += l.outWidth())
-            visit(column, c, y * l.stride - l.pad + r * l.dilation, s * l.dilation - l.pad);
+            visit(column, c, y * l.stride.height - l.pad.height + r * l.dilation.height,
+                  s * l.dilation.width - l.pad.width);
         }
       }
     }
@@ -82,7 +85,7 @@ class OpenblasContestant final : public ConvContestant {
     forEachLine([&](float* column, int c, int line, int first) {
       const float* const from = image + (std::ptrdiff_t{c} * l.height + line) * l.width;
       for (int x = 0; x < l.outWidth(); ++x) {
-        const int at = first + x * l.stride;
+        const int at = first + x * l.stride.width;
         column[x] = line >= 0 && line < l.height && at >= 0 && at < l.width ? from[at] : 0.0F;
       }
     });
@@ -93,7 +96,7 @@ class OpenblasContestant final : public ConvContestant {
       if (line < 0 || line >= l.height) return;
       float* const to = image + (std::ptrdiff_t{c} * l.height + line) * l.width;
       for (int x = 0; x < l.outWidth(); ++x) {
-        const int at = first + x * l.stride;
+        const int at = first + x * l.stride.width;
         if (at >= 0 && at < l.width) to[at] += column[x];
       }
     });

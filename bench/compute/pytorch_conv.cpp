@@ -20,7 +20,7 @@
 namespace tacc::bench {
 namespace {
 
-/// Answers a line for each line. Lines are: prepare FILE and fourteen numbers; run; result.
+/// Answers a line for each line. Lines are: prepare FILE and seventeen numbers; run; result.
 constexpr const char* script = R"(
 import os, sys, time
 import torch
@@ -30,7 +30,8 @@ answer('PyTorch ' + torch.__version__)
 for line in iter(channel.readline, b''):
     words = line.decode().split()
     if words[0] == 'prepare':
-        n, c, h, w, k, r, s, stride, pad, dilation, groups, oh, ow, threads = map(int, words[2:])
+        n, c, h, w, k, r, s, *ways, groups, oh, ow, threads = map(int, words[2:])
+        stride, pad, dilation = ways[0:2], ways[2:4], ways[4:6]
         torch.set_num_threads(threads)
         sizes = [n * c * h * w, k * (c // groups) * r * s, n * k * oh * ow]
         floats = torch.from_file(words[1], shared=True, size=sum(sizes), dtype=torch.float32)
@@ -114,10 +115,11 @@ class PytorchContestant final : public ConvContestant {
     std::copy_n(problem.weights.data(), problem.weights.size(),
                 std::copy_n(problem.input.data(), problem.input.size(), floats_));
     const tools::Layer& l = problem.layer;
-    server().ask(fmt::format("prepare /proc/{}/fd/{} {} {} {} {} {} {} {} {} {} {} {} {}", ::getpid(),
+    server().ask(fmt::format("prepare /proc/{}/fd/{} {} {} {} {} {} {} {} {} {} {} {} {} {} {} {}", ::getpid(),
                              file_.descriptor(), problem.batch, l.inChannels, l.height, l.width, l.outChannels,
-                             l.kernel, l.kernelWidth(), l.stride, l.pad, l.dilation, l.groups, l.outHeight(),
-                             l.outWidth(), threads));
+                             l.kernel.height, l.kernel.width, l.stride.height, l.stride.width, l.pad.height,
+                             l.pad.width, l.dilation.height, l.dilation.width, l.groups, l.outHeight(), l.outWidth(),
+                             threads));
   }
   ~PytorchContestant() override { ::munmap(floats_, bytes_); }
 

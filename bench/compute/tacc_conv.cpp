@@ -88,7 +88,7 @@ class TaccContestant final : public ConvContestant {
       std::copy_n(result_.data(), problem_.resultSize(), plain);
     } else if (problem_.pass == taccConvBackwardWeights) {
       check(taccReorderWeights(taccWeightsBlocked, result_.data(), taccWeightsKcrs, plain, l.outChannels, l.inChannels,
-                               l.kernel, l.kernelWidth(), l.groups));
+                               l.kernel.height, l.kernel.width, l.groups));
     } else if (problem_.pass == taccConvForward) {
       giveBack(plain, outputLayout_, l.outChannels, l.outHeight(), l.outWidth());
     } else {

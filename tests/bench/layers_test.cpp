@@ -63,6 +63,7 @@ TEST(Layers, OfNewerNetworksAddUpToWhatIsKnown) {
   EXPECT_NEAR(millionsOf("densenet121"), 2830, 50);
   EXPECT_NEAR(millionsOf("squeezenet"), 349, 10);
   EXPECT_NEAR(millionsOf("convnext-tiny"), 4450, 50);
+  EXPECT_NEAR(millionsOf("inceptionv3"), 5713, 10);
 }
 
 TEST(Layers, OfDeepspeechHaveWideKernels) {
@@ -76,8 +77,8 @@ TEST(Layers, OfDeepspeechHaveWideKernels) {
 TEST(Layers, ThatAreDrawnAreTheSameForTheSameSeed) {
   const std::vector<tools::Layer> layers = drawLayers(500, 7), again = drawLayers(500, 7), others = drawLayers(500, 8);
   const auto shape = [](const tools::Layer& l) {
-    return std::tuple(l.inChannels, l.height, l.width, l.outChannels, l.kernel, l.wideKernel, l.stride, l.pad, l.groups,
-                      l.dilation, l.batch);
+    return std::tuple(l.inChannels, l.height, l.width, l.outChannels, textOf(l.kernel), textOf(l.stride), textOf(l.pad),
+                      l.groups, textOf(l.dilation), l.batch);
   };
   int changed = 0;
   for (std::size_t i = 0; i < layers.size(); ++i) {
@@ -101,18 +102,21 @@ TEST(Layers, ThatAreDrawnAreLayersAndOfEveryKind) {
       taccConvPlanDestroy(plan);
     }
     grouped += l.groups > 1 ? 1 : 0;
-    dilated += l.dilation > 1 ? 1 : 0;
-    wide += l.kernelWidth() != l.kernel ? 1 : 0;
-    strided += l.stride > 1 ? 1 : 0;
+    dilated += l.dilation.height > 1 ? 1 : 0;
+    wide += l.kernel.width != l.kernel.height ? 1 : 0;
+    strided += l.stride.height > 1 ? 1 : 0;
     odd += l.inChannels % 8 != 0 ? 1 : 0;
   }
   for (const int kind : {grouped, dilated, wide, strided, odd}) EXPECT_GT(kind, 10);
 }
 
 TEST(Layers, AreReadFromAFile) {
-  const LayerFile file("# a comment\n\nfirst 3 32 40 16 5 2 1  # another\nsecond 16 8 8 32 3 1 1 2\n");
+  const LayerFile file(
+      "# a comment\n\nfirst 3 32 40 16 5 2 1  # another\nsecond 16 8 8 32 3 1 1 2\nlong 8 9 20 8 1x7 2x3 0x3 1 1x2\n");
   const tools::Network network = tools::findNetwork(file.name());
-  ASSERT_EQ(network.layers.size(), 2U);
+  ASSERT_EQ(network.layers.size(), 3U);
+  EXPECT_EQ(network.layers[2].outHeight(), 5);
+  EXPECT_EQ(network.layers[2].outWidth(), 5);
   EXPECT_EQ(network.layers[0].outHeight(), 15);
   EXPECT_EQ(network.layers[0].outWidth(), 19);
   EXPECT_EQ(network.layers[0].groups, 1);
@@ -121,7 +125,8 @@ TEST(Layers, AreReadFromAFile) {
 }
 
 TEST(Layers, TellWhichLineOfAFileIsWrong) {
-  for (const char* line : {"short 3 32", "long 1 2 3 4 5 6 7 8 9 10", "word 3 x 40 16 5 2 1"}) {
+  for (const char* line : {"short 3 32", "long 1 2 3 4 5 6 7 8 9 10", "word 3 x 40 16 5 2 1", "still 3 8 8 16 3 0 1",
+                           "open 3 8 8 16 3x 1 1", "cube 3 8 8 16 3x3x3 1 1"}) {
     const LayerFile file(std::string("good 3 32 40 16 5 2 1\n") + line + "\n");
     try {
       tools::findNetwork(file.name());
@@ -137,7 +142,9 @@ TEST(ConvBench, ResultsAreRightForEveryPassAndPeer) {
   const tools::Layer layers[] = {{"plain", 20, 9, 10, 24, 3, 1, 1, 1, 1},
                                  {"first", 3, 15, 16, 20, 5, 2, 2, 1, 1},
                                  {"groups", 32, 8, 8, 32, 3, 1, 1, 2, 1},
-                                 {"product", 16, 7, 7, 40, 1, 2, 0, 1, 1}};
+                                 {"product", 16, 7, 7, 40, 1, 2, 0, 1, 1},
+                                 {"long", 32, 9, 14, 16, {1, 5}, {2, 3}, {0, 2}, 1, 1, {1, 2}},
+                                 {"line", 16, 1, 40, 32, {1, 4}, {1, 2}, {0, 1}, 1, 1}};
   std::vector<ConvPeer> peers;
   for (const ConvPeer& peer : convPeers()) {
     if (peer.isThere == nullptr || peer.isThere()) peers.push_back(peer);

@@ -122,10 +122,7 @@ std::vector<Layer> convnextTiny() {
 }
 
 std::vector<Layer> deepspeech() {
-  Layer first{"first", 1, 161, 700, 32, 5, 2, 0, 1, 1}, second{"second", 32, 79, 341, 32, 5, 2, 0, 1, 1};
-  first.wideKernel = 20;
-  second.wideKernel = 10;
-  return {first, second};
+  return {{"first", 1, 161, 700, 32, {5, 20}, 2, 0, 1, 1}, {"second", 32, 79, 341, 32, {5, 10}, 2, 0, 1, 1}};
 }
 
 }  // namespace tacc::tools

@@ -7,8 +7,8 @@ namespace {
 
 bool isSame(const Layer& a, const Layer& b) {
   return a.inChannels == b.inChannels && a.height == b.height && a.width == b.width && a.outChannels == b.outChannels &&
-         a.kernel == b.kernel && a.kernelWidth() == b.kernelWidth() && a.stride == b.stride && a.pad == b.pad &&
-         a.groups == b.groups && a.dilation == b.dilation;
+         a.kernel == b.kernel && a.stride == b.stride && a.pad == b.pad && a.groups == b.groups &&
+         a.dilation == b.dilation;
 }
 
 }  // namespace

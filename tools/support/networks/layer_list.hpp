@@ -30,6 +30,14 @@ std::vector<Layer> convnextTiny();
 /// The two layers over spectrograms, as DeepBench has them: kernels of 5 x 20 and 5 x 10.
 std::vector<Layer> deepspeech();
 
+// long_kernels.cpp: kernels that are long in one direction.
+
+/// For images of 299 x 299: most 7x7 and 3x3 kernels as one of 1x7 behind one of 7x1.
+std::vector<Layer> inceptionV3();
+/// The base model on a second of sound, 16,000 samples in one line: seven layers of kernel 10, 3 and 2 with strides,
+/// and the one of kernel 128 in 16 groups that stands for the position.
+std::vector<Layer> wav2vec2();
+
 // mobile_networks.cpp: convolutions are split into channel-wise ones and products.
 
 /// MobileNet v1 and v2 of width 1 and EfficientNet-B0, for images of 224 x 224; of the last one also the layers of one

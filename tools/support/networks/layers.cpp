@@ -2,9 +2,13 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <charconv>
 #include <fstream>
+#include <iterator>
 #include <sstream>
 #include <stdexcept>
+#include <string_view>
 
 #include "support/networks/layer_list.hpp"
 
@@ -111,34 +115,53 @@ constexpr KnownNetwork knownNetworks[] = {{"resnet50", resnet50},
                                           {"unet", unet},
                                           {"squeezenet", squeezenet},
                                           {"convnext-tiny", convnextTiny},
-                                          {"deepspeech", deepspeech}};
+                                          {"deepspeech", deepspeech},
+                                          {"inceptionv3", inceptionV3},
+                                          {"wav2vec2", wav2vec2}};
 
-Layer parseLayer(const std::string& line, const std::string& where) {
-  std::istringstream words(line);
+/// A whole word that is a number of at least `least`.
+int parseNumber(std::string_view word, int least) {
+  int number = 0;
+  const auto [end, error] = std::from_chars(word.data(), word.data() + word.size(), number);
+  if (error != std::errc{} || end != word.data() + word.size() || number < least) {
+    throw std::invalid_argument(fmt::format("\"{}\" is no number from {}", word, least));
+  }
+  return number;
+}
+
+BothWays parseBothWays(std::string_view word, int least) {
+  const std::size_t cross = std::min(word.find('x'), word.size());
+  const int height = parseNumber(word.substr(0, cross), least);
+  return {height, cross == word.size() ? height : parseNumber(word.substr(cross + 1), least)};
+}
+
+Layer parseLayer(const std::string& line) {
+  std::istringstream stream(line);
+  const std::vector<std::string> words{std::istream_iterator<std::string>(stream), {}};
+  if (words.size() < 8 || words.size() > 10) throw std::invalid_argument(fmt::format("{} words", words.size()));
   Layer layer{};
-  layer.groups = layer.count = 1;
-  words >> layer.name >> layer.inChannels >> layer.height >> layer.width >> layer.outChannels >> layer.kernel >>
-      layer.stride >> layer.pad;
-  const bool isComplete = !words.fail();
-  if (isComplete && !(words >> layer.groups)) {
-    layer.groups = 1;
-  } else if (isComplete && !(words >> layer.dilation)) {
-    layer.dilation = 1;
-  }
-  std::string rest;
-  words.clear();
-  if (!isComplete || (words >> rest)) {
-    throw std::invalid_argument(
-        fmt::format("{}: \"{}\" is not: name inChannels height width outChannels kernel stride pad [groups [dilation]]",
-                    where, line));
-  }
+  layer.name = words[0];
+  layer.inChannels = parseNumber(words[1], 1);
+  layer.height = parseNumber(words[2], 1);
+  layer.width = parseNumber(words[3], 1);
+  layer.outChannels = parseNumber(words[4], 1);
+  layer.kernel = parseBothWays(words[5], 1);
+  layer.stride = parseBothWays(words[6], 1);
+  layer.pad = parseBothWays(words[7], 0);
+  layer.groups = words.size() > 8 ? parseNumber(words[8], 1) : 1;
+  if (words.size() > 9) layer.dilation = parseBothWays(words[9], 1);
+  layer.count = 1;
   return layer;
 }
 
 }  // namespace
 
 double Layer::operations() const {
-  return 2.0 * outChannels * inChannels / groups * kernel * kernelWidth() * outHeight() * outWidth();
+  return 2.0 * outChannels * inChannels / groups * kernel.height * kernel.width * outHeight() * outWidth();
+}
+
+std::string textOf(const BothWays& ways) {
+  return ways.height == ways.width ? fmt::format("{}", ways.height) : fmt::format("{}x{}", ways.height, ways.width);
 }
 
 taccConvDesc_t Layer::describe(taccConvPass_t pass, int images, int threads, bool winograd) const {
@@ -149,11 +172,14 @@ taccConvDesc_t Layer::describe(taccConvPass_t pass, int images, int threads, boo
   desc.height = height;
   desc.width = width;
   desc.outChannels = outChannels;
-  desc.kernelHeight = kernel;
-  desc.kernelWidth = kernelWidth();
-  desc.strideHeight = desc.strideWidth = stride;
-  desc.padHeight = desc.padWidth = pad;
-  desc.dilationHeight = desc.dilationWidth = dilation;
+  desc.kernelHeight = kernel.height;
+  desc.kernelWidth = kernel.width;
+  desc.strideHeight = stride.height;
+  desc.strideWidth = stride.width;
+  desc.padHeight = pad.height;
+  desc.padWidth = pad.width;
+  desc.dilationHeight = dilation.height;
+  desc.dilationWidth = dilation.width;
   desc.groups = groups;
   desc.maxWorkers = threads;
   desc.winograd = winograd && pass != taccConvBackwardWeights;
@@ -181,7 +207,14 @@ Network findNetwork(const std::string& name) {
     ++number;
     line = line.substr(0, line.find('#'));
     if (line.find_first_not_of(" \t\r") == std::string::npos) continue;
-    network.layers.push_back(parseLayer(line, fmt::format("{}:{}", name, number)));
+    try {
+      network.layers.push_back(parseLayer(line));
+    } catch (const std::invalid_argument& error) {
+      throw std::invalid_argument(
+          fmt::format("{}:{}: {}; a line is: name inChannels height width outChannels kernel stride pad [groups "
+                      "[dilation]], where kernel, stride, pad and dilation may be HEIGHTxWIDTH",
+                      name, number, error.what()));
+    }
   }
   if (network.layers.empty()) throw std::invalid_argument(fmt::format("{} has no layers", name));
   return network;

@@ -8,19 +8,35 @@
 
 namespace tacc::tools {
 
+/// One number for both directions of an image, or one for each.
+struct BothWays {
+  BothWays() = default;
+  BothWays(int both) : height(both), width(both) {}
+  BothWays(int theHeight, int theWidth) : height(theHeight), width(theWidth) {}
+  bool operator==(const BothWays&) const = default;
+  bool isAll(int value) const { return height == value && width == value; }
+
+  int height = 0, width = 0;
+};
+
+/// "3", or "1x7" where height and width differ.
+std::string textOf(const BothWays& ways);
+
 /// One distinct layer. `count`: how often the network has it.
 struct Layer {
   std::string name;
   int inChannels, height, width;
-  int outChannels, kernel, stride, pad, groups;
+  int outChannels;
+  BothWays kernel, stride, pad;
+  int groups;
   int count;
-  int dilation = 1;
-  int wideKernel = 0;  // width of a kernel that is not square; 0: `kernel`
-  int batch = 0;       // images; 0: as many as are asked for
+  BothWays dilation = 1;
+  int batch = 0;  // images; 0: as many as are asked for
 
-  int kernelWidth() const { return wideKernel == 0 ? kernel : wideKernel; }
-  int outHeight() const { return (height + 2 * pad - dilation * (kernel - 1) - 1) / stride + 1; }
-  int outWidth() const { return (width + 2 * pad - dilation * (kernelWidth() - 1) - 1) / stride + 1; }
+  int outHeight() const {
+    return (height + 2 * pad.height - dilation.height * (kernel.height - 1) - 1) / stride.height + 1;
+  }
+  int outWidth() const { return (width + 2 * pad.width - dilation.width * (kernel.width - 1) - 1) / stride.width + 1; }
   /// Floating-point operations of one image, the same for every pass.
   double operations() const;
   /// As tacc takes it: an image of few channels, all in one group, as it is, anything else in blocks.
@@ -37,7 +53,8 @@ std::string networkNames();
 
 /// A known network, or the layers in the file of that name: a line each of
 ///   name inChannels height width outChannels kernel stride pad [groups [dilation]]
-/// where # begins a comment. Throws std::invalid_argument with the line that is wrong.
+/// where kernel, stride, pad and dilation are one number, or HEIGHTxWIDTH, and # begins a comment. Throws
+/// std::invalid_argument with the line that is wrong.
 Network findNetwork(const std::string& name);
 
 }  // namespace tacc::tools

@@ -79,7 +79,8 @@ std::vector<Layer> efficientnetB0() {
 std::vector<Layer> depthwiseLayers() {
   std::vector<Layer> layers;
   const auto addNamed = [&](Layer layer) {
-    layer.name = fmt::format("{}x{} k{} s{}", layer.inChannels, layer.height, layer.kernel, layer.stride);
+    layer.name =
+        fmt::format("{}x{} k{} s{}", layer.inChannels, layer.height, textOf(layer.kernel), textOf(layer.stride));
     add(layers, layer);
   };
   for (const auto& network : {mobilenetV1(), mobilenetV2(), efficientnetB0()}) {
