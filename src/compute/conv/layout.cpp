@@ -27,16 +27,32 @@ Steps stepsOf(taccLayout_t layout, int channels, std::ptrdiff_t plane) {
 /// Pixels that are copied at once, so that the 16 lines of NCHW that they come from or go to stay in the L1 cache.
 constexpr std::ptrdiff_t pixelsAtOnce = 64;
 
-void copyBlock(const float* from, Steps source, float* to, Steps target, std::ptrdiff_t pixels, int channels) {
-  if (source.channel == 1 && target.channel == 1 && channels == blockLength) {
-    for (std::ptrdiff_t p = 0; p < pixels; ++p) {  // a size that the compiler knows
-      std::memcpy(to + p * target.pixel, from + p * source.pixel, blockLength * sizeof(float));
-    }
-  } else if (source.channel == 1 && target.channel == 1) {
-    for (std::ptrdiff_t p = 0; p < pixels; ++p) {
-      std::memcpy(to + p * target.pixel, from + p * source.pixel, static_cast<std::size_t>(channels) * sizeof(float));
-    }
-  } else if (source.pixel == 1) {
+/// From kSize to 2 * kSize channels that follow each other, as two pieces of sizes that the compiler knows: a call of
+/// memcpy takes longer than what it copies here.
+template <int kSize>
+void copyPieces(const float* from, std::ptrdiff_t fromPixel, float* to, std::ptrdiff_t toPixel, std::ptrdiff_t pixels,
+                int channels, bool fillsBlock) {
+  const int second = channels - kSize;
+  for (std::ptrdiff_t p = 0; p < pixels; ++p, from += fromPixel, to += toPixel) {
+    if (fillsBlock) std::memset(to, 0, blockLength * sizeof(float));
+    std::memcpy(to, from, kSize * sizeof(float));
+    std::memcpy(to + second, from + second, kSize * sizeof(float));
+  }
+}
+
+/// `fillsBlock`: with zeros behind the last channel.
+void copyBlock(const float* from, Steps source, float* to, Steps target, std::ptrdiff_t pixels, int channels,
+               bool fillsBlock) {
+  if (source.channel == 1 && target.channel == 1) {
+    const auto copy = channels >= 8   ? copyPieces<8>
+                      : channels >= 4 ? copyPieces<4>
+                      : channels >= 2 ? copyPieces<2>
+                                      : copyPieces<1>;
+    copy(from, source.pixel, to, target.pixel, pixels, channels, fillsBlock && channels < blockLength);
+    return;
+  }
+  if (fillsBlock && channels < blockLength) std::fill_n(to, pixels * blockLength, 0.0F);
+  if (source.pixel == 1) {
     // The inner loop writes whole lines of the cache.
     for (std::ptrdiff_t p = 0; p < pixels; ++p) {
       for (int c = 0; c < channels; ++c) to[p * target.pixel + c * target.channel] = from[p + c * source.channel];
@@ -60,20 +76,19 @@ void reorderBlock(taccLayout_t fromLayout, const float* from, taccLayout_t toLay
   const int here = std::min(blockLength, channels - first);
   const float* const blockFrom = from + elementAt(fromLayout, channels, height, width, image, first, 0, 0);
   float* const blockTo = to + elementAt(toLayout, channels, height, width, image, first, 0, 0);
-  if (here == blockLength && fromLayout == taccLayoutNchw && toLayout == taccLayoutNchw16c) {
-    kernels.toBlocks(blockFrom, plane, blockTo, plane, isNonTemporal);
+  if (fromLayout == taccLayoutNchw && toLayout == taccLayoutNchw16c) {
+    kernels.toBlocks(blockFrom, plane, here, blockTo, plane, isNonTemporal);
     return;
   }
-  if (here == blockLength && fromLayout == taccLayoutNchw16c && toLayout == taccLayoutNchw) {
-    kernels.fromBlocks(blockFrom, blockTo, plane, plane, isNonTemporal);
+  if (fromLayout == taccLayoutNchw16c && toLayout == taccLayoutNchw) {
+    kernels.fromBlocks(blockFrom, blockTo, plane, here, plane, isNonTemporal);
     return;
   }
   const Steps source = stepsOf(fromLayout, channels, plane);
   const Steps target = stepsOf(toLayout, channels, plane);
-  if (toLayout == taccLayoutNchw16c && here < blockLength) std::fill_n(blockTo, plane * blockLength, 0.0F);
   for (std::ptrdiff_t p = 0; p < plane; p += pixelsAtOnce) {
     copyBlock(blockFrom + p * source.pixel, source, blockTo + p * target.pixel, target,
-              std::min(pixelsAtOnce, plane - p), here);
+              std::min(pixelsAtOnce, plane - p), here, toLayout == taccLayoutNchw16c);
   }
 }
 
@@ -91,9 +106,8 @@ void reorderPixels(taccLayout_t fromLayout, const float* from, taccLayout_t toLa
     for (int first = 0; first < channels; first += blockLength) {
       const int here = std::min(blockLength, channels - first);
       float* const turnTo = to + elementAt(toLayout, channels, height, width, image, first, 0, 0) + p * target.pixel;
-      if (toLayout == taccLayoutNchw16c && here < blockLength) std::fill_n(turnTo, pixels * blockLength, 0.0F);
       copyBlock(from + elementAt(fromLayout, channels, height, width, image, first, 0, 0) + p * source.pixel, source,
-                turnTo, target, pixels, here);
+                turnTo, target, pixels, here, toLayout == taccLayoutNchw16c);
     }
   }
 }

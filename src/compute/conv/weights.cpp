@@ -65,7 +65,8 @@ void blocksToRows(const float* from, float* to, const Shape& shape, bool adds) {
       const WeightBlock source = weightBlock(shape, taccWeightsBlocked, group, block, ib, 0, 0);
       const WeightBlock target = weightBlock(shape, taccWeightsKcrs, group, block, ib, 0, 0);
       if (taps == 1 && !adds) {  // all input channels together
-        kernels.fromBlocks(from + source.base, to + target.base, target.outStep, shape.inPerGroup(), false);
+        kernels.fromBlocks(from + source.base, to + target.base, target.outStep, blockLength, shape.inPerGroup(),
+                           false);
         return;
       }
       // Taps, then input channels: as many taps at a time as fit.
@@ -73,7 +74,7 @@ void blocksToRows(const float* from, float* to, const Shape& shape, bool adds) {
       const std::ptrdiff_t most = rowsAtOnce / source.ins;
       for (std::ptrdiff_t tap = 0; tap < taps; tap += most) {
         const std::ptrdiff_t here = std::min(most, taps - tap);
-        kernels.fromBlocks(from + source.base + tap * source.ins * blockLength, rows, here * source.ins,
+        kernels.fromBlocks(from + source.base + tap * source.ins * blockLength, rows, here * source.ins, blockLength,
                            here * source.ins, false);
         for (int k = 0; k < blockLength; ++k) {
           const float* const row = rows + k * here * source.ins;
@@ -99,7 +100,7 @@ void rowsToBlocks(const float* from, float* to, const Shape& shape) {
       const WeightBlock source = weightBlock(shape, taccWeightsKcrs, group, block, ib, 0, 0);
       const WeightBlock target = weightBlock(shape, taccWeightsBlocked, group, block, ib, 0, 0);
       if (taps == 1) {
-        kernels.toBlocks(from + source.base, source.outStep, to + target.base, shape.inPerGroup(), false);
+        kernels.toBlocks(from + source.base, source.outStep, blockLength, to + target.base, shape.inPerGroup(), false);
         return;
       }
       float rows[blockLength * rowsAtOnce];
@@ -113,8 +114,8 @@ void rowsToBlocks(const float* from, float* to, const Shape& shape) {
             for (std::ptrdiff_t t = 0; t < here; ++t) row[t * target.ins + c] = in[c * taps + t];
           }
         }
-        kernels.toBlocks(rows, here * target.ins, to + target.base + tap * target.ins * blockLength, here * target.ins,
-                         false);
+        kernels.toBlocks(rows, here * target.ins, blockLength, to + target.base + tap * target.ins * blockLength,
+                         here * target.ins, false);
       }
     }
   });
@@ -206,7 +207,7 @@ void deliverBlock(const WeightBlock& block, const float* sums, std::ptrdiff_t ro
   if (block.outStep == 1 && block.inStep == blockLength && !accumulates) {
     float rows[blockLength * blockLength] = {};
     for (int k = 0; k < block.outs; ++k) std::copy_n(sums + k * row, block.ins, rows + k * blockLength);
-    transposing().toBlocks(rows, blockLength, gradient + block.base, block.ins, false);
+    transposing().toBlocks(rows, blockLength, blockLength, gradient + block.base, block.ins, false);
     return;
   }
   for (int k = 0; k < block.outs; ++k) {

@@ -132,8 +132,9 @@ struct LayerKernels {
   void (*fromBfloat16)(const std::uint16_t* from, float* to, std::size_t count, bool isNonTemporal);
   void (*toBfloat16)(const float* from, std::uint16_t* to, std::size_t count, bool isNonTemporal);
   // A block of 16 channels out of planes of NCHW that are `plane` floats apart, and back.
-  void (*toBlocks)(const float* planes, std::ptrdiff_t plane, float* block, std::ptrdiff_t pixels, bool isNonTemporal);
-  void (*fromBlocks)(const float* block, float* planes, std::ptrdiff_t plane, std::ptrdiff_t pixels,
+  void (*toBlocks)(const float* planes, std::ptrdiff_t plane, int channels, float* block, std::ptrdiff_t pixels,
+                   bool isNonTemporal);
+  void (*fromBlocks)(const float* block, float* planes, std::ptrdiff_t plane, int channels, std::ptrdiff_t pixels,
                      bool isNonTemporal);
   // Inputs of pooling begin with the first line that is in the windows. Gradients are added to the input's,
   // unless windows are tiles.

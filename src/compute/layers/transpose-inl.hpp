@@ -26,43 +26,78 @@ template <int kHalf>
   if constexpr (kHalf > 1) exchange<kHalf / 2>(rows);
 }
 
-/// A square of numbers: line i is read at from + i * fromStep, column i is written at to + i * toStep.
-[[gnu::always_inline]] inline void transpose(const float* from, std::ptrdiff_t fromStep, float* to,
-                                             std::ptrdiff_t toStep, bool isNonTemporal) {
+/// Squares of planes of channels and of blocks; of the channels from `first` on there are `channels`, or all of a
+/// square.
+template <bool kIsWhole>
+[[gnu::always_inline]] inline void squareToBlock(const float* planes, std::ptrdiff_t plane, int channels, float* block,
+                                                 bool isNonTemporal) {
   Square rows;
 #pragma GCC unroll 16
-  for (int i = 0; i < TACC_LANES; ++i) rows[i] = load(from + i * fromStep);
+  for (int i = 0; i < TACC_LANES; ++i) rows[i] = kIsWhole || i < channels ? load(planes + i * plane) : Vector{};
   exchange<TACC_LANES / 2>(rows);
 #pragma GCC unroll 16
-  for (int i = 0; i < TACC_LANES; ++i) put(to + i * toStep, rows[i], isNonTemporal);
+  for (int i = 0; i < TACC_LANES; ++i) put(block + i * blockLength, rows[i], isNonTemporal);
+}
+template <bool kIsWhole>
+[[gnu::always_inline]] inline void squareToPlanes(const float* block, float* planes, std::ptrdiff_t plane, int channels,
+                                                  bool isNonTemporal) {
+  Square rows;
+#pragma GCC unroll 16
+  for (int i = 0; i < TACC_LANES; ++i) rows[i] = load(block + i * blockLength);
+  exchange<TACC_LANES / 2>(rows);
+#pragma GCC unroll 16
+  for (int i = 0; i < TACC_LANES; ++i) {
+    if (kIsWhole || i < channels) put(planes + i * plane, rows[i], isNonTemporal);
+  }
 }
 
-inline void toBlocks(const float* planes, std::ptrdiff_t plane, float* block, std::ptrdiff_t pixels, bool pastCaches) {
+/// Calls square(first pixel, first channel) for all squares of lanes x lanes of a block. The last ones begin earlier
+/// where pixels are no multiple of that many. Returns the pixels that are done: all of them, unless there are too few.
+template <class Square>
+[[gnu::always_inline]] inline std::ptrdiff_t forEachSquare(std::ptrdiff_t pixels, const Square& square) {
+  if (pixels < TACC_LANES) return 0;
+  for (std::ptrdiff_t p = 0; p < pixels; p += TACC_LANES) {
+    const std::ptrdiff_t from = p + TACC_LANES <= pixels ? p : pixels - TACC_LANES;
+    for (int first = 0; first < blockLength; first += TACC_LANES) square(from, first);
+  }
+  return pixels;
+}
+
+inline void toBlocks(const float* planes, std::ptrdiff_t plane, int channels, float* block, std::ptrdiff_t pixels,
+                     bool pastCaches) {
   const bool isNonTemporal = pastCaches && isAligned(block);
-  std::ptrdiff_t p = 0;
-  for (; p + TACC_LANES <= pixels; p += TACC_LANES) {
-    for (int first = 0; first < blockLength; first += TACC_LANES) {
-      transpose(planes + first * plane + p, plane, block + p * blockLength + first, blockLength, isNonTemporal);
-    }
-  }
+  std::ptrdiff_t p = forEachSquare(
+      pixels, [&](std::ptrdiff_t at, int first) __attribute__((always_inline)) {
+        const float* const from = planes + first * plane + at;
+        float* const to = block + at * blockLength + first;
+        if (channels - first >= TACC_LANES) {
+          squareToBlock<true>(from, plane, 0, to, isNonTemporal);
+        } else {
+          squareToBlock<false>(from, plane, channels - first, to, isNonTemporal);
+        }
+      });
   if (isNonTemporal) endNonTemporal();
   for (; p < pixels; ++p) {
-    for (int c = 0; c < blockLength; ++c) block[p * blockLength + c] = planes[c * plane + p];
+    for (int c = 0; c < blockLength; ++c) block[p * blockLength + c] = c < channels ? planes[c * plane + p] : 0;
   }
 }
 
-inline void fromBlocks(const float* block, float* planes, std::ptrdiff_t plane, std::ptrdiff_t pixels,
+inline void fromBlocks(const float* block, float* planes, std::ptrdiff_t plane, int channels, std::ptrdiff_t pixels,
                        bool pastCaches) {
-  const bool isNonTemporal = pastCaches && isAligned(planes) && plane % TACC_LANES == 0;
-  std::ptrdiff_t p = 0;
-  for (; p + TACC_LANES <= pixels; p += TACC_LANES) {
-    for (int first = 0; first < blockLength; first += TACC_LANES) {
-      transpose(block + p * blockLength + first, blockLength, planes + first * plane + p, plane, isNonTemporal);
-    }
-  }
+  const bool isNonTemporal = pastCaches && isAligned(planes) && plane % TACC_LANES == 0 && pixels % TACC_LANES == 0;
+  std::ptrdiff_t p = forEachSquare(
+      pixels, [&](std::ptrdiff_t at, int first) __attribute__((always_inline)) {
+        const float* const from = block + at * blockLength + first;
+        float* const to = planes + first * plane + at;
+        if (channels - first >= TACC_LANES) {
+          squareToPlanes<true>(from, to, plane, 0, isNonTemporal);
+        } else {
+          squareToPlanes<false>(from, to, plane, channels - first, isNonTemporal);
+        }
+      });
   if (isNonTemporal) endNonTemporal();
   for (; p < pixels; ++p) {
-    for (int c = 0; c < blockLength; ++c) planes[c * plane + p] = block[p * blockLength + c];
+    for (int c = 0; c < channels; ++c) planes[c * plane + p] = block[p * blockLength + c];
   }
 }
 

@@ -31,13 +31,10 @@ struct Tensor {
   }
 };
 
-/// For one image. Whole blocks go through the transposing kernels, the last one value by value.
+/// For one image.
 double reorderCycles(const Tensor& t) {
-  if (!t.isCopied()) return 0;
-  const double wholeBlock = 6, besideValues = 7;
-  const int blocks = t.channels / blockLength, rest = t.channels % blockLength;
-  const double ofPixel = blocks * wholeBlock + (rest == 0 ? 0 : besideValues + rest);
-  return ofPixel * t.height * t.width;
+  constexpr double cyclesOfBlock = 6;  // of a pixel
+  return t.isCopied() ? cyclesOfBlock * ceilDivide(t.channels, blockLength) * t.height * t.width : 0;
 }
 
 /// The largest divisor of the batch whose copies stay within copyBytesAtOnce.
