@@ -33,7 +33,7 @@ constexpr ConvAlgorithm algorithms[] = {
     {"direct", servesDirectBackwardWeights, makeDirectBackwardWeights, ConvOffer::byPrice,
      OutputLayouts::blockedOrNhwc},
     {"tap-scatter", servesTapScatter, makeTapScatter},
-    {"few-outputs", servesFewOutputs, makeFewOutputs},
+    {"few-outputs", servesFewOutputs, makeFewOutputs, ConvOffer::byPrice, OutputLayouts::blockedOrNhwc},
     {"depthwise", servesDepthwise, makeDepthwise, ConvOffer::byPrice, OutputLayouts::blockedOrNhwc},
     {"depthwise", servesDepthwiseGradients, makeDepthwiseGradients, ConvOffer::byPrice, OutputLayouts::blockedOrNhwc},
     {"regrouped", servesRegrouped, makeRegrouped},

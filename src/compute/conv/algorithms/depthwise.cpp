@@ -65,8 +65,8 @@ class Depthwise final : public LinesPlan {
     line_.weightsBlock = std::ptrdiff_t{taps()} * blockLength;
     chooseKernel();
     line_.goesByPairs = goesByPairs();
-    line_.isNonTemporal =
-        isNonTemporalResult(d) && !d.residual && !d.accumulate && parts_.size() == 1 && writesWholeLines();
+    line_.isNonTemporal = isNonTemporalResult(d) && !d.residual && !d.accumulate && parts_.size() == 1 &&
+                          writesWholeLines() && !overlapsBlocks(d);
     if (isApart(d)) {
       chooseReadingOfApart();
     } else {
@@ -106,13 +106,18 @@ class Depthwise final : public LinesPlan {
     executor.forEach(static_cast<std::size_t>(shape().batch) * groups * lineParts_, [&](std::size_t index, int worker) {
       const TaskPart lines = partOf(static_cast<std::size_t>(outputHeight_), lineParts_, index % lineParts_);
       const std::size_t image = index / lineParts_ / groups;
-      const TaskPart some = partOf(blocks(), groups, index / lineParts_ % groups);
-      DepthwiseCall call = callOf(buffers, bias, image, some);
-      const std::ptrdiff_t written = placeOf(written_, image, some);
-      call.isNonTemporal = line_.isNonTemporal && isAligned(buffers.result);
-      call.addend = addend == nullptr ? nullptr : addend + written;
-      call.output = buffers.result + written;
-      runInTurn(call, lines, copies + static_cast<std::size_t>(worker) * copyFloats_);
+      const std::size_t group = index / lineParts_ % groups;
+      const auto runBlocks = [&](TaskPart some) {
+        DepthwiseCall call = callOf(buffers, bias, image, some);
+        const std::ptrdiff_t written = placeOf(written_, image, some);
+        call.isNonTemporal = line_.isNonTemporal && isAligned(buffers.result);
+        call.addend = addend == nullptr ? nullptr : addend + written;
+        call.output = buffers.result + written;
+        runInTurn(call, lines, copies + static_cast<std::size_t>(worker) * copyFloats_);
+      };
+      runBlocks(partOf(apartBlocks(), groups, group));
+      // With the one that it overlaps: no two workers write the same place.
+      if (apartBlocks() < blocks() && group + 1 == groups) runBlocks({apartBlocks(), blocks()});
     });
   }
 
@@ -135,7 +140,9 @@ class Depthwise final : public LinesPlan {
   const Shape& shape() const { return description_.shape; }
   int taps() const { return shape().kernelHeight * shape().kernelWidth; }
   std::size_t blocks() const { return static_cast<std::size_t>(shape().inBlocks()); }
-  std::size_t blockGroups() const { return (blocks() + blocksAtOnce_ - 1) / blocksAtOnce_; }
+  /// But for one that overlaps another.
+  std::size_t apartBlocks() const { return blocks() - (overlapsBlocks(description_) ? 1 : 0); }
+  std::size_t blockGroups() const { return (apartBlocks() + blocksAtOnce_ - 1) / blocksAtOnce_; }
 
   /// On one worker, with `moved` floats of each plane between memory and the caches.
   double seconds(double moved) const {
@@ -159,8 +166,9 @@ class Depthwise final : public LinesPlan {
     return ofPixel * static_cast<double>(std::min(shape().inPlane(), shape().outPlane())) / blockLength;
   }
 
-  static std::ptrdiff_t placeOf(const BlockSteps& steps, std::size_t image, TaskPart some) {
-    return static_cast<std::ptrdiff_t>(image) * steps.image + static_cast<std::ptrdiff_t>(some.from) * steps.block;
+  std::ptrdiff_t placeOf(const BlockSteps& steps, std::size_t image, TaskPart some) const {
+    const int first = firstChannel(description_, static_cast<int>(some.from));
+    return static_cast<std::ptrdiff_t>(image) * steps.image + first / blockLength * steps.block + first % blockLength;
   }
   /// For some blocks of an image; the caller says where results go.
   DepthwiseCall callOf(const Buffers& buffers, const float* bias, std::size_t image, TaskPart some) const {
@@ -169,7 +177,7 @@ class Depthwise final : public LinesPlan {
     call.blocks = static_cast<int>(some.to - some.from);
     call.input = (isForward ? buffers.input : buffers.outputGradient) + placeOf(read_, image, some);
     call.weights = buffers.packedWeights + static_cast<std::ptrdiff_t>(some.from) * taps() * blockLength;
-    call.bias = bias == nullptr ? nullptr : bias + some.from * blockLength;
+    call.bias = bias == nullptr ? nullptr : bias + firstChannel(description_, static_cast<int>(some.from));
     return call;
   }
   /// `copy`: of the worker.

@@ -36,11 +36,20 @@ constexpr bool hasDilatedKernel(int width, int stride, int dilation, int pad) {
 constexpr bool isApart(const Description& d) {
   return d.inputLayout == taccLayoutNhwc || d.outputLayout == taccLayoutNhwc;
 }
+/// Whether the last block of channels begins some channels earlier, so that it ends with the last one: in NHWC another
+/// pixel is behind it. What the last two blocks share is computed twice, alike, so nothing may be added to what is
+/// where results go.
+constexpr bool overlapsBlocks(const Description& d) { return isApart(d) && d.shape.inChannels % blockLength != 0; }
+/// The first channel of a block.
+constexpr int firstChannel(const Description& d, int block) {
+  const int first = block * blockLength;
+  return overlapsBlocks(d) ? std::min(first, d.shape.inChannels - blockLength) : first;
+}
 constexpr bool hasKernelsApart(const Description& d) {
   const Shape& s = d.shape;
-  return hasWholeBlocks(d.inputLayout, s.inChannels) && hasWholeBlocks(d.outputLayout, s.outChannels) &&
-         (s.kernelWidth == 3 || s.kernelWidth == 5) && s.strideWidth <= 2 && s.dilationWidth == 1 &&
-         s.padWidth < s.kernelWidth;
+  const bool canOverlap = d.inputLayout == d.outputLayout && s.inChannels > blockLength && !d.residual && !d.accumulate;
+  return (canOverlap || !overlapsBlocks(d)) && (s.kernelWidth == 3 || s.kernelWidth == 5) && s.strideWidth <= 2 &&
+         s.dilationWidth == 1 && s.padWidth < s.kernelWidth;
 }
 
 /// Where a stride leaves out lines of so many pixels: from some that are read to those that later results read, `least`

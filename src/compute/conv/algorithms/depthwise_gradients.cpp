@@ -110,7 +110,8 @@ class DepthwiseGradients final : public ConvPlan {
       return;
     }
     // Sums go straight to the result where it lies as they do and has one part.
-    const bool isResult = parts_ == 1 && description_.weightLayout == taccWeightsBlocked;
+    const bool isResult =
+        parts_ == 1 && description_.weightLayout == taccWeightsBlocked && !overlapsBlocks(description_);
     float* const sums = isResult ? buffers.result : static_cast<float*>(buffers.workspace);
     executor.forEach(blockGroups_ * parts_, [&](std::size_t index, int) {
       const TaskPart some = partOf(blocks, blockGroups_, index % blockGroups_);
@@ -163,13 +164,15 @@ class DepthwiseGradients final : public ConvPlan {
       const std::size_t end = std::min({lines.to, (image + 1) * height, line + turn});
       for (std::size_t block = blocks.from; block < blocks.to; ++block) {
         const auto placeOf = [&](const BlockSteps& steps) {
-          return static_cast<std::ptrdiff_t>(image) * steps.image + static_cast<std::ptrdiff_t>(block) * steps.block;
+          return static_cast<std::ptrdiff_t>(image) * steps.image +
+                 firstChannel(description_, static_cast<int>(block)) / blockLength * steps.block +
+                 firstChannel(description_, static_cast<int>(block)) % blockLength;
         };
         const float* const input = buffers.input + placeOf(in_);
         const float* const gradient = buffers.outputGradient + placeOf(out_);
         const auto first = static_cast<int>(line - image * height);
         const auto last = static_cast<int>(end - image * height);
-        const int channels = channelsOfBlock(s, static_cast<int>(block));
+        const int channels = overlapsBlocks(description_) ? blockLength : channelsOfBlock(s, static_cast<int>(block));
         if (isFetched_) {
           sumFetched(input, gradient, first, last, channels, sumsOf(block));
         } else {

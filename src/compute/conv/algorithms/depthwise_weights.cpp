@@ -10,13 +10,17 @@ void packDepthwise(const Description& d, bool flips, const float* weights, float
   const int taps = s.kernelHeight * s.kernelWidth;
   const bool isBlocked = d.weightLayout == taccWeightsBlocked;
   std::fill_n(packed, std::ptrdiff_t{s.inBlocks()} * taps * blockLength, 0.0F);
-  for (int c = 0; c < s.inChannels; ++c) {
-    const std::ptrdiff_t block = std::ptrdiff_t{c / blockLength} * taps * blockLength + c % blockLength;
-    const float* const from = weights + (isBlocked ? block : std::ptrdiff_t{c} * taps);
-    for (int tap = 0; tap < taps; ++tap) {
-      const int column = tap % s.kernelWidth;
-      const int place = flips ? tap - column + s.kernelWidth - 1 - column : tap;
-      packed[block + std::ptrdiff_t{place} * blockLength] = from[std::ptrdiff_t{tap} * (isBlocked ? blockLength : 1)];
+  for (int block = 0; block < s.inBlocks(); ++block) {
+    const int first = firstChannel(d, block);
+    for (int c = first; c < std::min(s.inChannels, first + blockLength); ++c) {
+      float* const to = packed + std::ptrdiff_t{block} * taps * blockLength + c - first;
+      const std::ptrdiff_t blocked = std::ptrdiff_t{c / blockLength} * taps * blockLength + c % blockLength;
+      const float* const from = weights + (isBlocked ? blocked : std::ptrdiff_t{c} * taps);
+      for (int tap = 0; tap < taps; ++tap) {
+        const int column = tap % s.kernelWidth;
+        const int place = flips ? tap - column + s.kernelWidth - 1 - column : tap;
+        to[std::ptrdiff_t{place} * blockLength] = from[std::ptrdiff_t{tap} * (isBlocked ? blockLength : 1)];
+      }
     }
   }
 }
@@ -25,11 +29,17 @@ void deliverDepthwise(const Description& d, int block, const float* sums, float*
   const Shape& s = d.shape;
   const std::ptrdiff_t taps = std::ptrdiff_t{s.kernelHeight} * s.kernelWidth;
   float* to = gradient + block * taps * blockLength;
+  const int channels = channelsOfBlock(s, block);
+  sums += block * blockLength - firstChannel(d, block);  // where the block's own channels begin
   if (d.weightLayout == taccWeightsBlocked) {
-    for (std::ptrdiff_t i = 0; i < taps * blockLength; ++i) to[i] = d.accumulate ? to[i] + sums[i] : sums[i];
+    for (std::ptrdiff_t tap = 0; tap < taps; ++tap, to += blockLength, sums += blockLength) {
+      for (int c = 0; c < blockLength; ++c) {
+        const float sum = c < channels ? sums[c] : 0;
+        to[c] = d.accumulate ? to[c] + sum : sum;
+      }
+    }
     return;
   }
-  const int channels = channelsOfBlock(s, block);
   for (int c = 0; c < channels; ++c, to += taps) {
     for (std::ptrdiff_t tap = 0; tap < taps; ++tap) {
       const float sum = sums[tap * blockLength + c];

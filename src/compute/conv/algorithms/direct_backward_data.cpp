@@ -185,7 +185,7 @@ std::vector<Phase> phasesOf(const Description& d, const KernelSet& kernels) {
 
 bool servesDirectBackwardData(const Description& d) {
   return d.pass == taccConvBackwardData && hasBlockSteps(d.outputLayout) &&
-         hasWholeBlocks(d.inputLayout, d.shape.inChannels) && d.shape.blocksFitGroups();
+         writesInPlace(d.inputLayout, d.shape.inChannels, d.pairs) && d.shape.blocksFitGroups();
 }
 
 std::unique_ptr<ConvPlan> makeDirectBackwardData(const Description& d, const KernelSet& kernels) {

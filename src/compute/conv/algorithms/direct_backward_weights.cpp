@@ -1,7 +1,8 @@
 // The direct convolution, backward to the weights. For each tap and each pair of blocks of channels the gradient kernel
 // keeps a part of the result in registers while the pixels go by; pixels whose tap is outside the image are skipped as
 // lines and columns. A task owns its part of the result and adds up all images in order. Of a single pixel nothing is
-// summed: there it is an outer product.
+// summed: there it is an outer product. Kernels load whole blocks of the output's gradient: where the tensor ends
+// behind fewer channels, its last line is copied.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -36,15 +37,11 @@ class DirectBackwardWeights final : public ConvPlan {
     for (int i = 0; i < tiles_.halfTiles; ++i, half += tiles_.halvesOfTile)
       outParts_.push_back({half, half + tiles_.halvesOfTile});
     choosePixels();
+    makePieces();
     chooseTasks();
   }
 
-  std::size_t workspaceBytes() const override {
-    if (description_.weightLayout == taccWeightsBlocked) return 0;
-    const std::size_t floats =
-        deliversByPart() ? static_cast<std::size_t>(description_.maxWorkers) * partFloats() : blockedFloats();
-    return floats * sizeof(float);
-  }
+  std::size_t workspaceBytes() const override { return (lastLineFloats() + resultFloats()) * sizeof(float); }
   double predictedSeconds() const override {
     const Shape& s = shape();
     const double lines =
@@ -64,8 +61,7 @@ class DirectBackwardWeights final : public ConvPlan {
       tiles += here;
       ofLine += here * gradientLineCycles(kernels_, (part.to - part.from) / 2.0, rows.front().size());
     }
-    const double parts = double(ceilDivide(s.batch, imagesAtOnce_)) * ceilDivide(s.outHeight, linesAtOnce_);
-    const double calls = parts * s.kernelHeight * s.kernelWidth;
+    const double calls = static_cast<double>(pieces_.size()) * s.kernelHeight * s.kernelWidth;
     const double beside = tiles * calls * callCycles + (isOneLine ? 0 : s.batch * lines * s.kernelWidth * ofLine);
     // A line of the gradient for each tile, from the L2 cache where it is not in the L1 cache still. Where it is one
     // vector little else is done meanwhile.
@@ -85,12 +81,15 @@ class DirectBackwardWeights final : public ConvPlan {
 
   void run(const Buffers& buffers, const TaskExecutor& executor) const override {
     const bool isBlocked = description_.weightLayout == taccWeightsBlocked;
-    float* const blocked = isBlocked ? buffers.result : static_cast<float*>(buffers.workspace);
+    auto* const workspace = static_cast<float*>(buffers.workspace);
+    float* const blocked = isBlocked ? buffers.result : workspace + lastLineFloats();
+    if (isCut()) copyLastLine(buffers.outputGradient, workspace);
     const bool accumulates = isBlocked && description_.accumulate;
     executor.forEach(tasks(), [&](std::size_t index, int worker) {
       float* const own = blocked + (deliversByPart() ? static_cast<std::size_t>(worker) * partFloats() : 0);
       runTask(buffers, index, own, accumulates);
     });
+    if (isBlocked && isCut()) clearNoChannels(blocked);
     if (!isBlocked && !deliversByPart())
       deliverGradient(blocked, buffers.result, shape(), description_.accumulate, executor);
   }
@@ -141,7 +140,29 @@ class DirectBackwardWeights final : public ConvPlan {
   /// the L2 cache, and only what is wanted is written to memory.
   bool deliversByPart() const {
     return description_.weightLayout == taccWeightsKcrs && shape().groups == 1 && inTasks_ == 1 && !isOfOnePixel() &&
-           imagesAtOnce_ >= shape().batch && linesAtOnce_ >= shape().outHeight;
+           pieces_.size() == 1;
+  }
+  /// Of the workspace, where the result goes before it is brought to KCRS.
+  std::size_t resultFloats() const {
+    if (description_.weightLayout == taccWeightsBlocked) return 0;
+    return deliversByPart() ? static_cast<std::size_t>(description_.maxWorkers) * partFloats() : blockedFloats();
+  }
+
+  /// Whether another pixel begins behind the last channel of the output's gradient.
+  bool isCut() const { return !hasWholeBlocks(description_.outputLayout, shape().outChannels); }
+  std::ptrdiff_t pixelOfCopy() const { return std::ptrdiff_t{outBlocks()} * blockLength; }
+  /// Of the workspace, before the result.
+  std::size_t lastLineFloats() const {
+    return isCut() ? static_cast<std::size_t>(shape().outWidth * pixelOfCopy()) : 0;
+  }
+  /// The last line of the last image, in whole blocks.
+  void copyLastLine(const float* gradient, float* copy) const {
+    const Shape& s = shape();
+    const float* from = gradient + s.batch * out_.image - s.outWidth * out_.pixel;
+    std::fill_n(copy, lastLineFloats(), 0.0F);
+    for (int x = 0; x < s.outWidth; ++x, from += out_.pixel, copy += pixelOfCopy()) {
+      std::copy_n(from, s.outChannels, copy);
+    }
   }
   std::size_t partFloats() const {
     // The two tiles that share a block are three.
@@ -221,6 +242,38 @@ class DirectBackwardWeights final : public ConvPlan {
       linesAtOnce_ = std::min(roundUp(linesAtOnce_, 2), s.outHeight);
   }
 
+  /// Lanes of the last block that stand for no channel, where what the next pixel begins with was summed.
+  void clearNoChannels(float* blocked) const {
+    const int channels = shape().outChannels % blockLength;
+    float* const end = blocked + blockedFloats();
+    for (float* row = end - blockedFloats() / static_cast<std::size_t>(outBlocks()); row < end; row += blockLength) {
+      std::fill(row + channels, row + blockLength, 0.0F);
+    }
+  }
+
+  /// What is summed at once: lines of an image, or all those of some images.
+  struct Piece {
+    int image, images;
+    int fromLine, toLine;
+    bool isCopied;
+  };
+  void makePieces() {
+    const Shape& s = shape();
+    for (int image = 0; image < s.batch; image += imagesAtOnce_) {
+      const int images = std::min(imagesAtOnce_, s.batch - image);
+      for (int line = 0; line < s.outHeight; line += linesAtOnce_) {
+        pieces_.push_back({image, images, line, std::min(s.outHeight, line + linesAtOnce_), false});
+      }
+    }
+    if (!isCut()) return;
+    const Piece last = pieces_.back();
+    pieces_.pop_back();
+    const int image = s.batch - 1, line = s.outHeight - 1;
+    if (last.images > 1) pieces_.push_back({last.image, last.images - 1, last.fromLine, last.toLine, false});
+    if (last.fromLine < line) pieces_.push_back({image, 1, last.fromLine, line, false});
+    pieces_.push_back({image, 1, line, line + 1, true});
+  }
+
   void chooseTasks() {
     const auto groups = static_cast<std::size_t>(shape().groups);
     const TaskCut cut = balancedCut({groups, static_cast<std::size_t>(inBlocks()), outParts_.size()},
@@ -246,19 +299,18 @@ class DirectBackwardWeights final : public ConvPlan {
     const auto group = static_cast<std::ptrdiff_t>(index / outTasks_);
     const float* const input = buffers.input + group * inBlocks() * in_.block;
     const float* const gradient = buffers.outputGradient + group * outBlocks() * out_.block;
+    const auto* const lastLine = static_cast<const float*>(buffers.workspace);
     GradientCall call{};
     call.inputPixel = s.strideWidth * in_.pixel;
     call.inputLine = std::ptrdiff_t{s.strideHeight} * s.width * in_.pixel;
     call.inputImage = in_.image;
     call.inputBlock = in_.block;
-    call.gradientPixel = out_.pixel;
-    call.gradientLine = s.outWidth * out_.pixel;
     call.gradientImage = out_.image;
     call.gradientBlock = out_.block;
     call.outputRow = blockLength;
     call.outputBlock = std::ptrdiff_t{s.inPerGroup()} * s.kernelHeight * s.kernelWidth * blockLength;
     // A result that is written once and not read again soon.
-    const bool isWrittenOnce = imagesAtOnce_ >= s.batch && linesAtOnce_ >= s.outHeight && !accumulates;
+    const bool isWrittenOnce = pieces_.size() == 1 && !accumulates;
     call.isNonTemporal = isWrittenOnce && !deliversByPart() &&
                          layers::isTooLargeForCaches(blockedFloats() * sizeof(float)) &&
                          reinterpret_cast<std::uintptr_t>(result) % 64 == 0 && kernels_.fmaLanes == blockLength;
@@ -269,7 +321,8 @@ class DirectBackwardWeights final : public ConvPlan {
       for (auto block = static_cast<std::ptrdiff_t>(blocks.from); block < static_cast<std::ptrdiff_t>(blocks.to);
            ++block) {
         float* const to = result + (group * outBlocks() + block) * call.outputBlock + first * blockLength;
-        layers_.outerProduct(input + first, rows, gradient + block * out_.block, to, accumulates);
+        const float* const values = (isCut() ? lastLine : gradient) + block * out_.block;
+        layers_.outerProduct(input + first, rows, values, to, accumulates);
       }
       return;
     }
@@ -285,31 +338,30 @@ class DirectBackwardWeights final : public ConvPlan {
     }
     // Tiles that share a block write halves of its lines of the cache, which are to be in the L1 cache for the second.
     constexpr int blocksOfShared = 4;
-    for (int image = 0; image < s.batch; image += imagesAtOnce_) {
-      call.images = std::min(imagesAtOnce_, s.batch - image);
-      for (int line = 0; line < s.outHeight; line += linesAtOnce_) {
-        const int endLine = std::min(s.outHeight, line + linesAtOnce_);
-        call.accumulate = accumulates || image > 0 || line > 0;
-        for (std::size_t first = outs.from, end; first < outs.to; first = end) {
-          end = first + (first + 1 < outs.to && outParts_[first + 1].beginsWithin() ? 2 : 1);
-          const WeightTiles::Part blocks = {outParts_[first].firstBlock(), outParts_[end - 1].endBlock()};
-          float* const ofPart =
-              result + (deliversByPart() ? 0 : (group * outBlocks() + blocks.from) * call.outputBlock);
-          if (isCleared && deliversByPart()) std::fill_n(ofPart, blocks.size() * call.outputBlock, 0.0F);
-          for (std::size_t in = ins.from; in < ins.to; in += static_cast<std::size_t>(call.inputBlocks)) {
-            const int most = end - first > 1 ? blocksOfShared : inBlocks();
-            call.inputBlocks =
-                std::min(most, inputBlocksAtOnce(outParts_[first], static_cast<int>(in), static_cast<int>(ins.to)));
-            for (std::size_t out = first; out < end; ++out) {
-              const OutPart& part = outParts_[out];
-              runPair(call, {line, endLine}, part, static_cast<int>(in), isCleared,
-                      input + image * in_.image + static_cast<std::ptrdiff_t>(in) * in_.block,
-                      gradient + image * out_.image + part.firstBlock() * out_.block,
-                      ofPart + (part.firstBlock() - blocks.from) * call.outputBlock);
-            }
+    for (const Piece& piece : pieces_) {
+      call.images = piece.images;
+      call.accumulate = accumulates || &piece != &pieces_.front();
+      call.gradientPixel = piece.isCopied ? pixelOfCopy() : out_.pixel;
+      call.gradientLine = piece.isCopied ? 0 : s.outWidth * out_.pixel;
+      const float* const ofPiece = piece.isCopied ? lastLine : gradient + piece.image * out_.image;
+      for (std::size_t first = outs.from, end; first < outs.to; first = end) {
+        end = first + (first + 1 < outs.to && outParts_[first + 1].beginsWithin() ? 2 : 1);
+        const WeightTiles::Part blocks = {outParts_[first].firstBlock(), outParts_[end - 1].endBlock()};
+        float* const ofPart = result + (deliversByPart() ? 0 : (group * outBlocks() + blocks.from) * call.outputBlock);
+        if (isCleared && deliversByPart()) std::fill_n(ofPart, blocks.size() * call.outputBlock, 0.0F);
+        for (std::size_t in = ins.from; in < ins.to; in += static_cast<std::size_t>(call.inputBlocks)) {
+          const int most = end - first > 1 ? blocksOfShared : inBlocks();
+          call.inputBlocks =
+              std::min(most, inputBlocksAtOnce(outParts_[first], static_cast<int>(in), static_cast<int>(ins.to)));
+          for (std::size_t out = first; out < end; ++out) {
+            const OutPart& part = outParts_[out];
+            runPair(call, {piece.fromLine, piece.toLine}, part, static_cast<int>(in), isCleared,
+                    input + piece.image * in_.image + static_cast<std::ptrdiff_t>(in) * in_.block,
+                    ofPiece + part.firstBlock() * out_.block,
+                    ofPart + (part.firstBlock() - blocks.from) * call.outputBlock);
           }
-          if (deliversByPart()) deliverPart(ofPart, blocks, buffers.result);
         }
+        if (deliversByPart()) deliverPart(ofPart, blocks, buffers.result);
       }
     }
     if (call.isNonTemporal) endNonTemporal();
@@ -380,7 +432,7 @@ class DirectBackwardWeights final : public ConvPlan {
         call.pixels = right - left;
         const float* const tapInput =
             input + from * call.inputLine + dy * (s.width * in_.pixel) + left * call.inputPixel + dx * in_.pixel;
-        call.gradient = gradient + from * call.gradientLine + left * out_.pixel + half;
+        call.gradient = gradient + from * call.gradientLine + left * call.gradientPixel + half;
         if (call.pixels * call.inputPixel == call.inputLine && call.pixels == s.outWidth) {
           call.pixels *= call.lines;  // the lines follow each other without a gap
           call.lines = 1;
@@ -414,6 +466,7 @@ class DirectBackwardWeights final : public ConvPlan {
   std::vector<OutPart> outParts_;
   BlockSteps in_, out_;
   int imagesAtOnce_ = 1, linesAtOnce_ = 1;
+  std::vector<Piece> pieces_;
   std::size_t outTasks_ = 1, inTasks_ = 1;
 };
 
@@ -421,7 +474,8 @@ class DirectBackwardWeights final : public ConvPlan {
 
 bool servesDirectBackwardWeights(const Description& d) {
   return d.pass == taccConvBackwardWeights && hasBlockSteps(d.inputLayout) &&
-         hasWholeBlocks(d.outputLayout, d.shape.outChannels) && d.shape.blocksFitGroups();
+         (hasWholeBlocks(d.outputLayout, d.shape.outChannels) || (hasBlockSteps(d.outputLayout) && !d.pairs.areRead)) &&
+         d.shape.blocksFitGroups();
 }
 
 std::unique_ptr<ConvPlan> makeDirectBackwardWeights(const Description& d, const KernelSet& kernels) {

@@ -372,15 +372,15 @@ void DirectDriver::chooseChunks() {
 
 namespace {
 
-/// Zeros for the 16 channels of a pixel.
-void clearPixel(float* to) { std::memset(to, 0, blockLength * sizeof(float)); }
+/// Zeros for the 16 channels of a pixel, or what there is of them.
+void clearPixel(float* to, int channels) { std::memset(to, 0, static_cast<std::size_t>(channels) * sizeof(float)); }
 
 }  // namespace
 
 void DirectDriver::clear(const DirectRun& what) const {
-  if (what.writesPairs) return clearPixels(what, [](float* to) { std::fill_n(to, blockLength / 2, 0.0F); });
-  if (!what.isNonTemporal) return clearPixels(what, clearPixel);
-  clearPixels(what, clearPixelNonTemporal);
+  if (what.writesPairs) return clearPixels(what, [](float* to, int) { std::fill_n(to, blockLength / 2, 0.0F); });
+  if (!what.isNonTemporal || shape_.isCut) return clearPixels(what, clearPixel);
+  clearPixels(what, [](float* to, int) { clearPixelNonTemporal(to); });
   endNonTemporal();
 }
 
@@ -389,10 +389,12 @@ void DirectDriver::clearPixels(const DirectRun& what, const Clear& clear) const 
   for (std::size_t g = what.firstGroup; g < what.endGroup; ++g) {
     for (int block = 0; block < groups_[g].blocks; ++block) {
       const std::ptrdiff_t plane = (groups_[g].firstBlock + block) * shape_.outPlane;
+      const bool isLast = groups_[g].firstBlock + block == shape_.outBlocks - 1;
+      const int channels = shape_.isCut && isLast ? shape_.lastOuts : blockLength;
       for (int image = 0; image < what.images; ++image) {
         for (std::size_t t = what.firstTile; t < what.endTile; ++t) {
           float* to = what.output + image * what.outImage + plane + tiles_[t].output;
-          for (int p = 0; p < tiles_[t].pixels; ++p, to += shape_.outPixel) clear(to);
+          for (int p = 0; p < tiles_[t].pixels; ++p, to += shape_.outPixel) clear(to, channels);
         }
       }
     }
@@ -439,6 +441,8 @@ void DirectDriver::run(const DirectRun& what) const {
     const auto tileOf = [&](std::size_t t) { return hasOwnTiles ? t * halfTiles_.size() / tiles_.size() : t; };
     const std::size_t firstTile = tileOf(what.firstTile), endTile = tileOf(what.endTile);
     const std::ptrdiff_t plane = group.firstBlock * shape_.outPlane;
+    const bool endsCut = shape_.isCut && group.firstBlock + group.blocks == shape_.outBlocks;
+    call.lastChannels = endsCut ? shape_.lastOuts : 0;
     call.weights = what.packed + group.packed + static_cast<std::ptrdiff_t>(firstValue) * group.blocks * blockLength;
     const bool fetches = what.fetchesInput && (shape_.goesByLine || g == what.firstGroup);
     call.fetchFirst = static_cast<int>(g - what.firstGroup);
@@ -453,7 +457,8 @@ void DirectDriver::run(const DirectRun& what) const {
       }
       call.bias = from == 0 && what.bias != nullptr ? what.bias + group.firstBlock * blockLength : nullptr;
       call.activation = to == inBlocks ? what.activation : taccActivationNone;
-      isNonTemporal = call.isNonTemporal = what.isNonTemporal && what.addend == nullptr && chunkBlocks_ >= inBlocks;
+      isNonTemporal = call.isNonTemporal =
+          what.isNonTemporal && !shape_.isCut && what.addend == nullptr && chunkBlocks_ >= inBlocks;
       for (int image = 0; image < what.images; ++image) {
         const float* const input = what.input + image * what.inImage;
         float* const output = what.output + image * what.outImage + plane;

@@ -26,6 +26,7 @@ struct DirectShape {
   std::ptrdiff_t inPixel, inLine, inPlane;  // from pixel to pixel, line to line, block to block
   int outBlocks;
   int lastOuts = blockLength;  // channels of the last of these
+  bool isCut = false;          // behind which another pixel begins, as in NHWC: no more than they are written
   int outHeight, outWidth;
   std::ptrdiff_t outPixel, outLine, outPlane;
   int strideHeight, strideWidth;

@@ -95,7 +95,7 @@ class DirectForward final : public ConvPlan {
 
 bool servesDirectForward(const Description& d) {
   return d.pass == taccConvForward && hasBlockSteps(d.inputLayout) &&
-         hasWholeBlocks(d.outputLayout, d.shape.outChannels) && d.shape.blocksFitGroups();
+         writesInPlace(d.outputLayout, d.shape.outChannels, d.pairs) && d.shape.blocksFitGroups();
 }
 
 std::unique_ptr<ConvPlan> makeDirectForward(const Description& d, const KernelSet& kernels) {

@@ -38,6 +38,11 @@ constexpr BlockSteps stepsOfPairs(const BlockSteps& steps, bool arePairs) {
   return arePairs ? BlockSteps{steps.pixel / 2, steps.block / 2, steps.image / 2} : steps;
 }
 
+/// Whether tiles write a tensor in place, also where the last block is cut; pairs of channels are not cut.
+constexpr bool writesInPlace(taccLayout_t layout, int channels, Pairs pairs = {}) {
+  return hasWholeBlocks(layout, channels) || (hasBlockSteps(layout) && !pairs.areWritten);
+}
+
 /// Writes the 16 weights of a value that is read, or of two, to `to`: `weight(value, lane)` is one of them, `values`
 /// how many there are in its block.
 template <class Weight>

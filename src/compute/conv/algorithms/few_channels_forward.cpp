@@ -29,6 +29,8 @@ DirectShape shapeOf(const Description& d, const FewChannelsImage& image) {
   c.inLine = image.line();
   c.inPlane = image.plane();
   c.outBlocks = s.outBlocks();
+  c.lastOuts = s.outChannels - (c.outBlocks - 1) * blockLength;
+  c.isCut = !hasWholeBlocks(d.outputLayout, s.outChannels);
   c.outHeight = image.linesAtOnce();
   c.outWidth = s.outWidth;
   c.outPixel = out.pixel;
@@ -254,7 +256,7 @@ class FewChannelsForward final : public ConvPlan {
 }  // namespace
 
 bool servesFewChannelsForward(const Description& d) {
-  return d.pass == taccConvForward && isFewChannels(d) && hasWholeBlocks(d.outputLayout, d.shape.outChannels);
+  return d.pass == taccConvForward && isFewChannels(d) && hasBlockSteps(d.outputLayout);
 }
 
 std::unique_ptr<ConvPlan> makeFewChannelsForward(const Description& d, const KernelSet& kernels) {

@@ -8,6 +8,7 @@
 #include "compute/conv/algorithms.hpp"
 #include "compute/conv/algorithms/weight_tiles.hpp"
 #include "compute/conv/cost.hpp"
+#include "compute/conv/layout.hpp"
 #include "compute/conv/task_partition.hpp"
 #include "compute/conv/weights.hpp"
 
@@ -21,7 +22,9 @@ class FewOutputs final : public ConvPlan {
                              tiles.blockParts.front().size())),
         description_(d),
         kernels_(kernels),
-        tiles_(tiles) {
+        tiles_(tiles),
+        in_(blockSteps(d.inputLayout, d.shape.inChannels, d.shape.height, d.shape.width)),
+        out_(blockSteps(d.outputLayout, d.shape.outChannels, d.shape.outHeight, d.shape.outWidth)) {
     // Lines whose input is still in the L2 cache when the next tap reads it, of as many blocks as a tile has.
     const Shape& s = shape();
     const double lineBytes =
@@ -109,17 +112,17 @@ class FewOutputs final : public ConvPlan {
     const Shape& s = shape();
     GradientCall call{};
     call.images = images;
-    call.inputPixel = blockLength;
-    call.inputLine = std::ptrdiff_t{s.outWidth} * blockLength;
-    call.inputImage = s.outPlane();
-    call.gradientPixel = std::ptrdiff_t{s.strideWidth} * blockLength;
-    call.gradientLine = std::ptrdiff_t{s.strideHeight} * s.width * blockLength;
-    call.gradientImage = s.inBlocks() * s.inPlane();
-    call.gradientBlock = s.inPlane();
+    call.inputPixel = out_.pixel;
+    call.inputLine = s.outWidth * out_.pixel;
+    call.inputImage = out_.image;
+    call.gradientPixel = s.strideWidth * in_.pixel;
+    call.gradientLine = std::ptrdiff_t{s.strideHeight} * s.width * in_.pixel;
+    call.gradientImage = in_.image;
+    call.gradientBlock = in_.block;
     call.outputRow = sumRow();
     call.outputBlock = blockLength;
     call.accumulate = true;
-    const float* const input = buffers.input + image * call.gradientImage + blocks.from * s.inPlane();
+    const float* const input = buffers.input + image * call.gradientImage + blocks.from * in_.block;
     const float* const gradient = buffers.outputGradient + image * call.inputImage;
     float* ofTap = sums + blocks.from * blockLength;
     for (int r = 0; r < s.kernelHeight; ++r) {
@@ -133,9 +136,9 @@ class FewOutputs final : public ConvPlan {
         if (from >= to || left >= right) continue;
         call.lines = areLinesOne() ? 1 : to - from;
         call.pixels = areLinesOne() ? (to - from) * s.outWidth : right - left;
-        call.gradient = input + from * call.gradientLine + dy * std::ptrdiff_t{s.width} * blockLength +
-                        left * call.gradientPixel + dx * std::ptrdiff_t{blockLength};
-        const float* const pixel = gradient + from * call.inputLine + left * std::ptrdiff_t{blockLength};
+        call.gradient =
+            input + from * call.gradientLine + dy * s.width * in_.pixel + left * call.gradientPixel + dx * in_.pixel;
+        const float* const pixel = gradient + from * call.inputLine + left * out_.pixel;
         for (const WeightTiles::Part& rows : tiles_.lastRowParts) {
           call.input = pixel + rows.from;
           call.output = ofTap + rows.from * sumRow();
@@ -160,6 +163,7 @@ class FewOutputs final : public ConvPlan {
   Description description_;
   const KernelSet& kernels_;
   WeightTiles tiles_;  // blocks are of input channels, and rows output channels
+  BlockSteps in_, out_;
   int linesAtOnce_ = 1;
   std::size_t pixelParts_ = 1;
 };
@@ -167,8 +171,8 @@ class FewOutputs final : public ConvPlan {
 }  // namespace
 
 bool servesFewOutputs(const Description& d) {
-  return d.pass == taccConvBackwardWeights && d.inputLayout == taccLayoutNchw16c && d.shape.groups == 1 &&
-         d.shape.outChannels < blockLength;
+  return d.pass == taccConvBackwardWeights && hasWholeBlocks(d.inputLayout, d.shape.inChannels) &&
+         hasBlockSteps(d.outputLayout) && d.shape.groups == 1 && d.shape.outChannels < blockLength;
 }
 
 std::unique_ptr<ConvPlan> makeFewOutputs(const Description& d, const KernelSet& kernels) {

@@ -288,8 +288,10 @@ bool isStridedProduct(const Shape& s) {
 }  // namespace
 
 bool servesStridedProduct(const Description& d) {
+  // The gradient of the input is spread out in whole blocks.
+  const bool isData = servesDirectBackwardData(d) && hasWholeBlocks(d.inputLayout, d.shape.inChannels);
   return isStridedProduct(d.shape) && hasBlockSteps(d.inputLayout) && !fallOnEachOther(d) &&
-         (servesDirectForward(d) || servesDirectBackwardData(d) || servesDirectBackwardWeights(d));
+         (servesDirectForward(d) || isData || servesDirectBackwardWeights(d));
 }
 
 bool servesStridedPlanes(const Description& d) { return isStridedProduct(d.shape) && isOfPlanes(d); }

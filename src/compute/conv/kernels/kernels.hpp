@@ -76,6 +76,7 @@ struct TileCall {
   float* output;
   std::ptrdiff_t outputPixel;
   std::ptrdiff_t outputBlock;
+  int lastChannels;  // of the last block, where another pixel begins behind them, which is not written; 0: whole ones
   taccActivation_t activation;
   bool isNonTemporal;  // the output, whose outputPixel is a multiple of 16, is stored so: the caller ends that
   /// For kernels of pairs: output and addend are bfloat16 too. Not non-temporally.

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "compute/conv/kernels/activation-inl.hpp"
+#include "compute/conv/kernels/pixel_values-inl.hpp"
 #include "compute/conv/kernels/vector-inl.hpp"
 
 namespace tacc::conv {
@@ -13,17 +14,17 @@ constexpr int weightRowsAhead = 16;
 
 /// The products of one input value of the pixels [kFrom, kTo). Every accumulator stays in its register: the loops are
 /// unrolled completely.
-template <int kVectors, int kPixels, int kFrom, int kTo>
-[[gnu::always_inline]] inline void multiplyValue(Vector (&sum)[kVectors][kPixels], const float* input,
-                                                 std::ptrdiff_t pixel, const float* weights) {
+template <int kVectors, int kPixels, int kFrom, int kTo, int kPixelStride>
+[[gnu::always_inline]] inline void multiplyValue(Vector (&sum)[kVectors][kPixels],
+                                                 const PixelValues<kPixelStride>& values, const float* weights) {
 #pragma GCC unroll 16
   for (int v = 0; v < kVectors * TACC_LANES; v += 16) {
     __builtin_prefetch(weights + weightRowsAhead * blocksOf(kVectors) * blockLength + v);
   }
   if constexpr (kTo - kFrom < kVectors) {  // whatever are fewer stay in registers
     Vector x[kPixels];
-#pragma GCC unroll 16
-    for (int p = kFrom; p < kTo; ++p) x[p] = broadcast(input[p * pixel]);
+    values.template forEach<kFrom, kTo>([&](int p, const float& value)
+                                            __attribute__((always_inline)) { x[p] = broadcast(value); });
 #pragma GCC unroll 16
     for (int v = 0; v < kVectors; ++v) {
       const Vector w = load(weights + v * TACC_LANES);
@@ -37,15 +38,14 @@ template <int kVectors, int kPixels, int kFrom, int kTo>
   Vector w[kHeld];
 #pragma GCC unroll 16
   for (int v = 0; v < kHeld; ++v) w[v] = load(weights + v * TACC_LANES);
-#pragma GCC unroll 16
-  for (int p = kFrom; p < kTo; ++p) {
-    const Vector x = broadcast(input[p * pixel]);
+  values.template forEach<kFrom, kTo>([&](int p, const float& value) __attribute__((always_inline)) {
+    const Vector x = broadcast(value);
 #pragma GCC unroll 16
     for (int v = 0; v < kVectors; ++v) {
       sum[v][p] = addProduct(sum[v][p], v < kHeld ? w[v] : load(weights + v * TACC_LANES), x);
     }
     if constexpr (kHeld < kVectors) asm volatile("" ::: "memory");  // so that the compiler does not keep them after all
-  }
+  });
 }
 
 /// Tiles of few sums, which would wait for themselves, have them twice: for every other value.
@@ -78,7 +78,7 @@ template <int kPixelStride, int kFrom, int kTo, Ahead kAhead, int kVectors, int 
   const float* ahead = weightsAhead;
   if constexpr (kFetchesWeights) weightsAhead += run.count * std::ptrdiff_t{blockLength};
   const auto step = [&](auto& to) __attribute__((always_inline)) {
-    multiplyValue<kVectors, kPixels, kFrom, kTo>(to, input, pixel, weights);
+    multiplyValue<kVectors, kPixels, kFrom, kTo>(to, PixelValues<kPixelStride>(input, pixel), weights);
     if constexpr (kFetchesInput) {
       __builtin_prefetch(next);
       next += pixel;
@@ -180,6 +180,41 @@ template <int kVectors, int kPixels>
   }
 }
 
+/// Where another pixel begins behind the last channel: of the last block there is a part.
+template <int kVectors, int kPixels>
+[[gnu::always_inline]] inline void writeCut(const TileCall& call, Vector (&sum)[kVectors][kPixels], float* output,
+                                            const float* addend, std::ptrdiff_t block, std::ptrdiff_t pixel) {
+  constexpr int perBlock = vectorsOfBlock;
+  constexpr int kFirstOfLast = (blocksOf(kVectors) - 1) * perBlock;
+  int channels = call.lastChannels;
+  asm volatile("" : "+r"(channels));  // or else masks are computed before the tile's products
+  if (addend != nullptr) {
+#pragma GCC unroll 16
+    for (int v = 0; v < kVectors; ++v) {
+      const PartOfVector part(channels - (v % perBlock) * TACC_LANES);
+      const float* const from = addend + (v / perBlock) * block + (v % perBlock) * TACC_LANES;
+#pragma GCC unroll 16
+      for (int p = 0; p < kPixels; ++p)
+        sum[v][p] += v < kFirstOfLast ? load(from + p * pixel) : part.load(from + p * pixel);
+    }
+  }
+  activate<kVectors * kPixels>(
+      call.activation, [&](int i) __attribute__((always_inline))->Vector & { return sum[i / kPixels][i % kPixels]; });
+#pragma GCC unroll 16
+  for (int v = 0; v < kVectors; ++v) {
+    const PartOfVector part(channels - (v % perBlock) * TACC_LANES);
+    float* const to = output + (v / perBlock) * block + (v % perBlock) * TACC_LANES;
+#pragma GCC unroll 16
+    for (int p = 0; p < kPixels; ++p) {
+      if (v < kFirstOfLast) {
+        store(to + p * pixel, sum[v][p]);
+      } else {
+        part.store(to + p * pixel, sum[v][p]);
+      }
+    }
+  }
+}
+
 /// kPixelStride 0: `pixel`, from one of the output to the next.
 template <int kPixelStride, int kVectors, int kPixels>
 [[gnu::always_inline]] inline void writeTile(const TileCall& call, Vector (&sum)[kVectors][kPixels], std::ptrdiff_t at,
@@ -197,6 +232,12 @@ template <int kPixelStride, int kVectors, int kPixels>
   // Or else the places of all pixels are computed for the first tile already, and spilled.
   asm("" : "+r"(output), "+r"(block), "+r"(pixel));
   if constexpr (kPixelStride != 0) pixel = kPixelStride;
+  if constexpr (kPixelStride == 0) {
+    if (call.lastChannels != 0) {
+      writeCut(call, sum, output, call.addend == nullptr ? nullptr : call.addend + at, block, pixel);
+      return;
+    }
+  }
   if (call.addend != nullptr) {
     const float* addend = call.addend + at;
     asm("" : "+r"(addend));
@@ -253,7 +294,7 @@ template <int kVectors, int kPixels, class Multiply>
     beginTile(call, sum);
     multiply(sum, call.input + t * call.inputTile);
     const std::ptrdiff_t pixel = call.outputPixel;
-    if (pixel == blockLength) {
+    if (pixel == blockLength && call.lastChannels == 0) {
       writeTile<blockLength>(call, sum, t * call.outputTile, pixel);
     } else {
       writeTile<0>(call, sum, t * call.outputTile, pixel);
@@ -276,7 +317,7 @@ void scatteredTile(const TileCall& given) {
         const auto step = [&](auto& to) __attribute__((always_inline)) {
           const float* at = input + *value++;
           asm("" : "+r"(at));  // one address, not one for each pixel
-          multiplyValue<kVectors, kPixels, 0, kPixels>(to, at, pixel, weights);
+          multiplyValue<kVectors, kPixels, 0, kPixels>(to, PixelValues<kPixelStride>(at, pixel), weights);
           weights += kVectors * TACC_LANES;
         };
         if constexpr (hasTwoSums(kVectors, kPixels)) {

@@ -39,6 +39,43 @@ constexpr int blocksOf(int vectors) { return (vectors + vectorsOfBlock - 1) / ve
   _mm_sfence();
 #endif
 }
+
+/// The first `lanes` of a vector: none where that is below 1, at most all. What is behind them in memory is neither
+/// read nor written.
+class PartOfVector {
+ public:
+#if defined(__x86_64__) && TACC_LANES == 16
+  [[gnu::always_inline]] explicit PartOfVector(int lanes)
+      : mask_(static_cast<__mmask16>(lanes >= TACC_LANES ? 0xFFFF : (1U << (lanes < 0 ? 0 : lanes)) - 1)) {}
+  [[gnu::always_inline]] Vector load(const float* from) const { return _mm512_maskz_loadu_ps(mask_, from); }
+  [[gnu::always_inline]] void store(float* to, Vector v) const { _mm512_mask_storeu_ps(to, mask_, v); }
+
+ private:
+  __mmask16 mask_;
+#elif defined(__x86_64__) && TACC_LANES == 8
+  [[gnu::always_inline]] explicit PartOfVector(int lanes)
+      : mask_(_mm256_cmpgt_epi32(_mm256_set1_epi32(lanes), _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7))) {}
+  [[gnu::always_inline]] Vector load(const float* from) const { return _mm256_maskload_ps(from, mask_); }
+  [[gnu::always_inline]] void store(float* to, Vector v) const { _mm256_maskstore_ps(to, mask_, v); }
+
+ private:
+  __m256i mask_;
+#else
+  [[gnu::always_inline]] explicit PartOfVector(int lanes) : lanes_(lanes) {}
+  [[gnu::always_inline]] Vector load(const float* from) const {
+    Vector v{};
+    for (int i = 0; i < lanes_ && i < TACC_LANES; ++i) v[i] = from[i];
+    return v;
+  }
+  [[gnu::always_inline]] void store(float* to, Vector v) const {
+    for (int i = 0; i < lanes_ && i < TACC_LANES; ++i) to[i] = v[i];
+  }
+
+ private:
+  int lanes_;
+#endif
+};
+
 [[gnu::always_inline]] inline Vector broadcast(float x) { return x - Vector{}; }
 [[gnu::always_inline]] inline Vector maximum(Vector a, Vector b) { return a > b ? a : b; }
 [[gnu::always_inline]] inline Vector minimum(Vector a, Vector b) { return a < b ? a : b; }
