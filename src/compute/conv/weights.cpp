@@ -8,9 +8,6 @@
 namespace tacc::conv {
 namespace {
 
-/// Rows of 16 weights that are transposed on their way at once, in the L1 cache.
-constexpr std::ptrdiff_t rowsAtOnce = 256;
-
 /// From tap to tap of a block of `ins` input channels.
 std::ptrdiff_t tapStep(taccWeightLayout_t layout, int ins) {
   return layout == taccWeightsKcrs ? 1 : std::ptrdiff_t{ins} * blockLength;
@@ -55,69 +52,33 @@ void forEachOutBlock(const Shape& shape, bool isWhole, const Visit& visit) {
   }
 }
 
-/// The whole blocks of output channels of a blocked tensor to KCRS: added to what is there, or in its place. A block's
-/// rows, one for each input channel and tap, are columns of 16 rows of KCRS.
-void blocksToRows(const float* from, float* to, const Shape& shape, bool adds) {
-  const layers::LayerKernels& kernels = transposing();
-  const std::ptrdiff_t taps = std::ptrdiff_t{shape.kernelHeight} * shape.kernelWidth;
+/// Calls visit(place of a block in KCRS, its place in blocks, its input channels, from row to row of KCRS) for the
+/// whole blocks of output channels. Of one tap, all blocks of input channels are one.
+template <class Visit>
+void forEachWholeBlock(const Shape& shape, const Visit& visit) {
+  const bool hasOneTap = shape.kernelHeight * shape.kernelWidth == 1;
   forEachOutBlock(shape, true, [&](int group, int block) {
-    for (int ib = 0; ib < ceilDivide(shape.inPerGroup(), blockLength); ++ib) {
-      const WeightBlock source = weightBlock(shape, taccWeightsBlocked, group, block, ib, 0, 0);
-      const WeightBlock target = weightBlock(shape, taccWeightsKcrs, group, block, ib, 0, 0);
-      if (taps == 1 && !adds) {  // all input channels together
-        kernels.fromBlocks(from + source.base, to + target.base, target.outStep, blockLength, shape.inPerGroup(),
-                           false);
-        return;
-      }
-      // Taps, then input channels: as many taps at a time as fit.
-      float rows[blockLength * rowsAtOnce];
-      const std::ptrdiff_t most = rowsAtOnce / source.ins;
-      for (std::ptrdiff_t tap = 0; tap < taps; tap += most) {
-        const std::ptrdiff_t here = std::min(most, taps - tap);
-        kernels.fromBlocks(from + source.base + tap * source.ins * blockLength, rows, here * source.ins, blockLength,
-                           here * source.ins, false);
-        for (int k = 0; k < blockLength; ++k) {
-          const float* const row = rows + k * here * source.ins;
-          float* const out = to + target.base + k * target.outStep + tap;
-          for (int c = 0; c < source.ins; ++c) {
-            for (std::ptrdiff_t t = 0; t < here; ++t) {
-              float& weight = out[c * taps + t];
-              weight = adds ? weight + row[t * source.ins + c] : row[t * source.ins + c];
-            }
-          }
-        }
-      }
+    for (int ib = 0; ib < (hasOneTap ? 1 : ceilDivide(shape.inPerGroup(), blockLength)); ++ib) {
+      const WeightBlock kcrs = weightBlock(shape, taccWeightsKcrs, group, block, ib, 0, 0);
+      const WeightBlock blocked = weightBlock(shape, taccWeightsBlocked, group, block, ib, 0, 0);
+      visit(kcrs.base, blocked.base, hasOneTap ? shape.inPerGroup() : blocked.ins, kcrs.outStep);
     }
+  });
+}
+
+/// The whole blocks of output channels of a blocked tensor to KCRS: added to what is there, or in its place.
+void blocksToRows(const float* from, float* to, const Shape& shape, bool adds) {
+  const int taps = shape.kernelHeight * shape.kernelWidth;
+  forEachWholeBlock(shape, [&](std::ptrdiff_t kcrs, std::ptrdiff_t blocked, int ins, std::ptrdiff_t row) {
+    transposing().fromTaps(from + blocked, to + kcrs, row, ins, taps, adds);
   });
 }
 
 /// The reverse of blocksToRows().
 void rowsToBlocks(const float* from, float* to, const Shape& shape) {
-  const layers::LayerKernels& kernels = transposing();
-  const std::ptrdiff_t taps = std::ptrdiff_t{shape.kernelHeight} * shape.kernelWidth;
-  forEachOutBlock(shape, true, [&](int group, int block) {
-    for (int ib = 0; ib < ceilDivide(shape.inPerGroup(), blockLength); ++ib) {
-      const WeightBlock source = weightBlock(shape, taccWeightsKcrs, group, block, ib, 0, 0);
-      const WeightBlock target = weightBlock(shape, taccWeightsBlocked, group, block, ib, 0, 0);
-      if (taps == 1) {
-        kernels.toBlocks(from + source.base, source.outStep, blockLength, to + target.base, shape.inPerGroup(), false);
-        return;
-      }
-      float rows[blockLength * rowsAtOnce];
-      const std::ptrdiff_t most = rowsAtOnce / target.ins;
-      for (std::ptrdiff_t tap = 0; tap < taps; tap += most) {
-        const std::ptrdiff_t here = std::min(most, taps - tap);
-        for (int k = 0; k < blockLength; ++k) {
-          float* const row = rows + k * here * target.ins;
-          const float* const in = from + source.base + k * source.outStep + tap;
-          for (int c = 0; c < target.ins; ++c) {
-            for (std::ptrdiff_t t = 0; t < here; ++t) row[t * target.ins + c] = in[c * taps + t];
-          }
-        }
-        kernels.toBlocks(rows, here * target.ins, blockLength, to + target.base + tap * target.ins * blockLength,
-                         here * target.ins, false);
-      }
-    }
+  const int taps = shape.kernelHeight * shape.kernelWidth;
+  forEachWholeBlock(shape, [&](std::ptrdiff_t kcrs, std::ptrdiff_t blocked, int ins, std::ptrdiff_t row) {
+    transposing().toTaps(from + kcrs, row, ins, taps, to + blocked);
   });
 }
 

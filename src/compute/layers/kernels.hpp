@@ -136,6 +136,11 @@ struct LayerKernels {
                    bool isNonTemporal);
   void (*fromBlocks)(const float* block, float* planes, std::ptrdiff_t plane, int channels, std::ptrdiff_t pixels,
                      bool isNonTemporal);
+  // Rows of weights in KCRS and a block of 16 of them: row k, of `ins` input channels and `taps` each, is at
+  // rows + k * row, and its weight of channel c and tap t is number k of block + (t * ins + c) * 16. `adds`: to what is
+  // in the rows.
+  void (*toTaps)(const float* rows, std::ptrdiff_t row, int ins, int taps, float* block);
+  void (*fromTaps)(const float* block, float* rows, std::ptrdiff_t row, int ins, int taps, bool adds);
   // Inputs of pooling begin with the first line that is in the windows. Gradients are added to the input's,
   // unless windows are tiles.
   void (*poolMax)(const PoolLine& line, const float* input, float* output);

@@ -30,6 +30,8 @@ constexpr LayerKernels makeTable(std::string_view isa) {
           toBfloat16,
           toBlocks,
           fromBlocks,
+          toTaps,
+          fromTaps,
           poolMax,
           poolAverage,
           poolMaxGradient,

@@ -101,5 +101,66 @@ inline void fromBlocks(const float* block, float* planes, std::ptrdiff_t plane, 
   }
 }
 
+/// Where the block's vectors for the weights of a row are, one after the other.
+class TapPlaces {
+ public:
+  [[gnu::always_inline]] TapPlaces(int ins, int taps, std::ptrdiff_t weight)
+      : ins_(ins), taps_(taps), channel_(static_cast<int>(weight / taps)), tap_(static_cast<int>(weight % taps)) {}
+  [[gnu::always_inline]] std::ptrdiff_t next() {
+    const std::ptrdiff_t place = (std::ptrdiff_t{tap_} * ins_ + channel_) * blockLength;
+    if (++tap_ == taps_) {
+      tap_ = 0;
+      ++channel_;
+    }
+    return place;
+  }
+
+ private:
+  int ins_, taps_, channel_, tap_;
+};
+
+inline void toTaps(const float* rows, std::ptrdiff_t row, int ins, int taps, float* block) {
+  const std::ptrdiff_t weights = std::ptrdiff_t{ins} * taps;
+  const std::ptrdiff_t done = forEachSquare(
+      weights, [&](std::ptrdiff_t at, int first) __attribute__((always_inline)) {
+        Square square;
+#pragma GCC unroll 16
+        for (int i = 0; i < TACC_LANES; ++i) square[i] = load(rows + (first + i) * row + at);
+        exchange<TACC_LANES / 2>(square);
+        TapPlaces places(ins, taps, at);
+#pragma GCC unroll 16
+        for (int i = 0; i < TACC_LANES; ++i) store(block + places.next() + first, square[i]);
+      });
+  TapPlaces places(ins, taps, done);
+  for (std::ptrdiff_t i = done; i < weights; ++i) {
+    float* const to = block + places.next();
+    for (int k = 0; k < blockLength; ++k) to[k] = rows[k * row + i];
+  }
+}
+
+inline void fromTaps(const float* block, float* rows, std::ptrdiff_t row, int ins, int taps, bool adds) {
+  const std::ptrdiff_t weights = std::ptrdiff_t{ins} * taps;
+  // What is added to is gone through once.
+  const std::ptrdiff_t inSquares = adds ? weights / TACC_LANES * TACC_LANES : weights;
+  const std::ptrdiff_t done = forEachSquare(
+      inSquares, [&](std::ptrdiff_t at, int first) __attribute__((always_inline)) {
+        Square square;
+        TapPlaces places(ins, taps, at);
+#pragma GCC unroll 16
+        for (int i = 0; i < TACC_LANES; ++i) square[i] = load(block + places.next() + first);
+        exchange<TACC_LANES / 2>(square);
+#pragma GCC unroll 16
+        for (int i = 0; i < TACC_LANES; ++i) {
+          float* const to = rows + (first + i) * row + at;
+          store(to, adds ? load(to) + square[i] : square[i]);
+        }
+      });
+  TapPlaces places(ins, taps, done);
+  for (std::ptrdiff_t i = done; i < weights; ++i) {
+    const float* const from = block + places.next();
+    for (int k = 0; k < blockLength; ++k) rows[k * row + i] = adds ? rows[k * row + i] + from[k] : from[k];
+  }
+}
+
 }  // namespace TACC_CONV_ISA
 }  // namespace tacc::layers
