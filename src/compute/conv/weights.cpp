@@ -181,6 +181,10 @@ void deliverBlock(const WeightBlock& block, const float* sums, std::ptrdiff_t ro
   }
 }
 
+void deliverRows(const float* sums, float* rows, int taps, bool accumulates) {
+  transposing().fromTaps(sums, rows, taps, 1, taps, accumulates);
+}
+
 void clearGradient(float* gradient, taccWeightLayout_t layout, const Shape& s, bool accumulates) {
   if (layout == taccWeightsKcrs || accumulates) return;
   std::memset(

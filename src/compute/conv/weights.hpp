@@ -36,6 +36,10 @@ void addWeights(const float* blocked, float* kcrs, const Shape& shape);
 /// channels that only fill a block.
 void deliverBlock(const WeightBlock& block, const float* sums, std::ptrdiff_t row, bool accumulates, float* gradient);
 
+/// Brings sums of 16 channels, tap after tap, to rows of a tap after the other for each channel: to what is there, or
+/// in its place.
+void deliverRows(const float* sums, float* rows, int taps, bool accumulates);
+
 /// Zeros a gradient in taccWeightsBlocked, for the rows of output channels that only fill a block; those of a gradient
 /// that is added to are zeros already. Nothing to do in taccWeightsKcrs.
 void clearGradient(float* gradient, taccWeightLayout_t layout, const Shape& shape, bool accumulates);

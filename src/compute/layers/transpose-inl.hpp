@@ -138,8 +138,31 @@ inline void toTaps(const float* rows, std::ptrdiff_t row, int ins, int taps, flo
   }
 }
 
+/// Rows that follow each other and are shorter than a vector: each is stored as one, and the next one over its rest.
+inline void fromShortRows(const float* block, float* rows, int ins, int taps) {
+  const int weights = ins * taps;
+  for (int first = 0; first < blockLength; first += TACC_LANES) {
+    Square square;
+    TapPlaces places(ins, taps, 0);
+#pragma GCC unroll 16
+    for (int i = 0; i < TACC_LANES; ++i) square[i] = i < weights ? load(block + places.next() + first) : Vector{};
+    exchange<TACC_LANES / 2>(square);
+    const int whole = blockLength - (TACC_LANES + weights - 1) / weights;  // the last row that a vector fits behind
+#pragma GCC unroll 16
+    for (int i = 0; i < TACC_LANES; ++i) {
+      float* const to = rows + (first + i) * weights;
+      if (first + i <= whole) {
+        store(to, square[i]);
+      } else {
+        for (int w = 0; w < weights; ++w) to[w] = square[i][w];
+      }
+    }
+  }
+}
+
 inline void fromTaps(const float* block, float* rows, std::ptrdiff_t row, int ins, int taps, bool adds) {
   const std::ptrdiff_t weights = std::ptrdiff_t{ins} * taps;
+  if (weights < TACC_LANES && row == weights && !adds) return fromShortRows(block, rows, ins, taps);
   // What is added to is gone through once.
   const std::ptrdiff_t inSquares = adds ? weights / TACC_LANES * TACC_LANES : weights;
   const std::ptrdiff_t done = forEachSquare(

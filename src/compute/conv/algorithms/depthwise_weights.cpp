@@ -2,6 +2,7 @@
 
 #include "compute/conv/algorithms/depthwise.hpp"
 #include "compute/conv/cost.hpp"
+#include "compute/conv/weights.hpp"
 
 namespace tacc::conv {
 
@@ -30,6 +31,14 @@ void deliverDepthwise(const Description& d, int block, const float* sums, float*
   const std::ptrdiff_t taps = std::ptrdiff_t{s.kernelHeight} * s.kernelWidth;
   float* to = gradient + block * taps * blockLength;
   const int channels = channelsOfBlock(s, block);
+  if (channels == blockLength) {
+    if (d.weightLayout == taccWeightsBlocked) {
+      for (std::ptrdiff_t i = 0; i < taps * blockLength; ++i) to[i] = d.accumulate ? to[i] + sums[i] : sums[i];
+    } else {
+      deliverRows(sums, to, static_cast<int>(taps), d.accumulate);
+    }
+    return;
+  }
   sums += block * blockLength - firstChannel(d, block);  // where the block's own channels begin
   if (d.weightLayout == taccWeightsBlocked) {
     for (std::ptrdiff_t tap = 0; tap < taps; ++tap, to += blockLength, sums += blockLength) {

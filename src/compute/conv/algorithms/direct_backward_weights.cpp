@@ -130,10 +130,15 @@ class DirectBackwardWeights final : public ConvPlan {
     constexpr double ofLine = 4;
     constexpr std::ptrdiff_t pixelsOfCache = 1024;
     const std::ptrdiff_t pixels = std::ptrdiff_t{shape().outHeight} * shape().outWidth;
-    // Cores with two units have an L2 cache that brings them in time.
-    const bool areInTime = hasTwoWideUnits(kernels_);
-    if (rowPartsOf(outParts_.front(), false).size() == 1 || pixels > pixelsOfCache || areInTime) return 0;
-    const auto lost = [&](std::ptrdiff_t floats) { return pixels > linesKept(floats) ? ofLine : 0; };
+    const bool isReadOnce = rowPartsOf(outParts_.front(), false).size() == 1 &&
+                            (shape().kernelHeight * shape().kernelWidth == 1 || !hasTwoWideUnits(kernels_));
+    if (isReadOnce || pixels > pixelsOfCache) return 0;
+    // Cores with two units have an L2 cache that brings them in time, but where all pixels fall on each other.
+    constexpr std::ptrdiff_t floatsOfPage = 1024;
+    const auto lost = [&](std::ptrdiff_t floats) {
+      const bool areInTime = hasTwoWideUnits(kernels_) && floats % floatsOfPage != 0;
+      return pixels > linesKept(floats) && !areInTime ? ofLine : 0;
+    };
     return lost(in_.pixel * shape().strideWidth) + lost(out_.pixel);
   }
   /// Whether each part of the output channels is complete before the next one begins: then it is brought to KCRS from
