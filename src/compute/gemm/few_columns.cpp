@@ -12,10 +12,13 @@ using conv::blockLength;
 /// A multiple of all numbers of rows that a kernel has sums of.
 constexpr int rowsAtOnce = 24;
 /// Of a row and a column what is multiplied before the next columns are: the L1 cache has it for a kernel's rows.
-constexpr std::ptrdiff_t chunkDepth = 1024;
+constexpr std::ptrdiff_t chunkDepth = 512;
 
+/// From column to column, which are to use different sets of the L1 cache.
 std::ptrdiff_t paddedDepth(const Description& d) {
-  return (std::ptrdiff_t{d.k} + blockLength - 1) / blockLength * blockLength;
+  constexpr std::ptrdiff_t floatsOfSets = 512;
+  const std::ptrdiff_t depth = (std::ptrdiff_t{d.k} + blockLength - 1) / blockLength * blockLength;
+  return depth % floatsOfSets == 0 ? depth + blockLength : depth;
 }
 
 }  // namespace

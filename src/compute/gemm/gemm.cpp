@@ -150,7 +150,8 @@ GemmPlan::GemmPlan(const Description& description, const conv::KernelSet& kernel
 }
 
 bool GemmPlan::copiesA() const {
-  return isCopied(description_) && (description_.transposeA || !columns_.empty() || few_);
+  // Few columns read rows as vectors, one behind the other, which distances do not matter to.
+  return isCopied(description_) && (description_.transposeA || !columns_.empty());
 }
 
 std::size_t GemmPlan::copiedFloats() const {
@@ -276,7 +277,7 @@ void GemmPlan::runFew(const float* a, const taccGemmBuffers_t& buffers, const co
   executor.forEach(tasks, [&](std::size_t index, int) {
     const int from = static_cast<int>(index) * rowsOfTask;
     const int to = tasks == 1 ? d.m : std::min(d.m, from + rowsOfTask);
-    few_->run(a, rowStride(d), buffers.packedB + packedFew_, buffers.bias, buffers.c, from, to);
+    few_->run(a, copiesA() ? rowStride(d) : d.lda, buffers.packedB + packedFew_, buffers.bias, buffers.c, from, to);
   });
 }
 
