@@ -37,7 +37,8 @@ std::ptrdiff_t rowStride(const Description& d) {
   return alias(rounded) ? rounded + blockLength : rounded;
 }
 
-conv::DirectShape shapeOf(const Description& d, int blocks, std::ptrdiff_t outPixel) {
+/// The columns [first, end) as output channels.
+conv::DirectShape shapeOf(const Description& d, int first, int end) {
   conv::DirectShape c{};
   for (int left = d.k; left > 0; left -= depthAtOnce) c.inCounts.push_back(std::min(left, depthAtOnce));
   c.inHeight = c.outHeight = 1;
@@ -45,9 +46,11 @@ conv::DirectShape shapeOf(const Description& d, int blocks, std::ptrdiff_t outPi
   c.inPixel = rowStride(d);
   c.inLine = c.inPixel * d.m;
   c.inPlane = depthAtOnce;
-  c.outBlocks = blocks;
-  c.outPixel = outPixel;
-  c.outLine = outPixel * d.m;
+  c.outBlocks = conv::ceilDivide(end - first, blockLength);
+  c.lastOuts = end - first - (c.outBlocks - 1) * blockLength;
+  c.isCut = c.lastOuts < blockLength;
+  c.outPixel = d.ldc;
+  c.outLine = d.ldc * d.m;
   c.outPlane = blockLength;
   c.strideHeight = c.strideWidth = 1;
   c.taps = {{0, 0}};
@@ -116,42 +119,44 @@ GemmPlan::GemmPlan(const Description& description, const conv::KernelSet& kernel
   if (whole > 0 && kernels.split != nullptr) {
     const std::ptrdiff_t stride = description.transposeA ? rowStride(description) : description.lda;
     split_.emplace(description, whole, stride, *kernels.split);
+    // At the clock that AMX's tiles leave.
+    constexpr double ofClock = conv::plainProductsInCycle / 32;
+    if (split_->cycles() < conv::DirectDriver(shapeOf(description, 0, whole), kernels).cycles() * ofClock) {
+      kernel_ = "amx 32x2";
+      packedFloats_ = split_->packedFloats();
+      if (whole < description.n) chooseKernels(whole, kernels);
+      return;
+    }
+    split_.reset();
   }
-  for (const auto& [first, count] : {std::pair(0, whole), std::pair(whole, description.n - whole)}) {
-    if (count == 0) continue;
-    const bool isWhole = count % blockLength == 0;
-    conv::DirectDriver driver(
-        shapeOf(description, conv::ceilDivide(count, blockLength), isWhole ? description.ldc : blockLength), kernels);
-    if (isWhole && split_) {
-      // At the clock that AMX's tiles leave.
-      constexpr double ofClock = conv::plainProductsInCycle / 32;
-      if (split_->cycles() < driver.cycles() * ofClock) {
-        kernel_ = "amx 32x2";
-        packedFloats_ = split_->packedFloats();
-        continue;
-      }
-      split_.reset();
-    }
-    if (!isWhole) {
-      FewColumns few(description, first, kernels);
-      if (few.cycles() < driver.cycles()) {
-        if (kernel_.empty()) kernel_ = std::string(kernels.vectors) + " few columns";
-        packedFew_ = packedFloats_;
-        packedFloats_ += few.packedFloats();
-        few_.emplace(few);
-        break;
-      }
-    }
+  chooseKernels(0, kernels);
+}
+
+void GemmPlan::chooseKernels(int first, const conv::KernelSet& kernels) {
+  const Description& d = description_;
+  const int whole = d.n / blockLength * blockLength;
+  const auto addTiles = [&](conv::DirectDriver driver) {
     if (kernel_.empty()) kernel_ = std::string(kernels.vectors) + " " + driver.tileName();
     const std::size_t floats = driver.packedFloats();
-    columns_.push_back({first, count, std::move(driver), packedFloats_});
+    columns_.emplace(Columns{first, std::move(driver), packedFloats_});
     packedFloats_ += floats;
-  }
+  };
+  conv::DirectDriver all(shapeOf(d, first, d.n), kernels);
+  if (whole == d.n) return addTiles(std::move(all));
+  const FewColumns few(d, whole, kernels);
+  std::optional<conv::DirectDriver> before;
+  if (first < whole) before.emplace(shapeOf(d, first, whole), kernels);
+  if (few.cycles() + (before ? before->cycles() : 0) >= all.cycles()) return addTiles(std::move(all));
+  if (before) addTiles(std::move(*before));
+  if (kernel_.empty()) kernel_ = std::string(kernels.vectors) + " few columns";
+  packedFew_ = packedFloats_;
+  packedFloats_ += few.packedFloats();
+  few_.emplace(few);
 }
 
 bool GemmPlan::copiesA() const {
   // Few columns read rows as vectors, one behind the other, which distances do not matter to.
-  return isCopied(description_) && (description_.transposeA || !columns_.empty());
+  return isCopied(description_) && (description_.transposeA || columns_);
 }
 
 std::size_t GemmPlan::copiedFloats() const {
@@ -163,20 +168,15 @@ std::size_t GemmPlan::workspaceBytes() const {
   return workspaceOfOne() * static_cast<std::size_t>(areTasks() ? description_.maxWorkers : 1);
 }
 
-std::size_t GemmPlan::restBytes() const {
-  const bool hasRest = !columns_.empty() && !columns_.back().isWhole();
-  return hasRest ? static_cast<std::size_t>(description_.m) * blockLength * sizeof(float) : 0;
-}
-
 std::size_t GemmPlan::workspaceOfOne() const {
   std::size_t floats =
       copiedFloats() + (description_.bias ? roundedFloats(static_cast<std::size_t>(description_.n)) : 0);
-  return floats * sizeof(float) + (split_ ? split_->workspaceBytes(splitWorkers()) : 0) + restBytes();
+  return floats * sizeof(float) + (split_ ? split_->workspaceBytes(splitWorkers()) : 0);
 }
 
 double GemmPlan::predictedSeconds() const {
-  double cycles = (few_ ? few_->cycles() : 0) + (split_ ? split_->cycles() : 0);
-  for (const Columns& columns : columns_) cycles += columns.driver.cycles();
+  const double cycles =
+      (few_ ? few_->cycles() : 0) + (split_ ? split_->cycles() : 0) + (columns_ ? columns_->driver.cycles() : 0);
   return cycles * description_.batch / conv::assumedHertz;
 }
 
@@ -190,17 +190,16 @@ void GemmPlan::packOne(const float* b, float* packed) const {
   const Description& d = description_;
   if (split_) split_->pack(b, packed);
   if (few_) few_->pack(b, packed + packedFew_);
-  for (const Columns& columns : columns_) {
-    columns.driver.pack(packed + columns.packed, [&](float* to, int block, int depth, int, int value) {
-      const std::ptrdiff_t row = depth * std::ptrdiff_t{depthAtOnce} + value;
-      const int first = columns.first + block * blockLength;
-      const int count = std::min(blockLength, d.n - first);
-      for (int j = 0; j < blockLength; ++j) {
-        const std::ptrdiff_t column = first + j;
-        to[j] = j >= count ? 0.0F : d.transposeB ? b[column * d.ldb + row] : b[row * d.ldb + column];
-      }
-    });
-  }
+  if (!columns_) return;
+  columns_->driver.pack(packed + columns_->packed, [&](float* to, int block, int depth, int, int value) {
+    const std::ptrdiff_t row = depth * std::ptrdiff_t{depthAtOnce} + value;
+    const int first = columns_->first + block * blockLength;
+    const int count = std::min(blockLength, d.n - first);
+    for (int j = 0; j < blockLength; ++j) {
+      const std::ptrdiff_t column = first + j;
+      to[j] = j >= count ? 0.0F : d.transposeB ? b[column * d.ldb + row] : b[row * d.ldb + column];
+    }
+  });
 }
 
 const float* GemmPlan::rowsOfA(const taccGemmBuffers_t& buffers, const conv::TaskExecutor& executor) const {
@@ -245,7 +244,7 @@ void GemmPlan::run(const taccGemmBuffers_t& buffers, const conv::TaskExecutor& e
 void GemmPlan::runOne(const taccGemmBuffers_t& buffers, const conv::TaskExecutor& executor) const {
   const float* const a = rowsOfA(buffers, executor);
   if (few_) runFew(a, buffers, executor);
-  if (columns_.empty() && !split_) return;
+  if (!columns_ && !split_) return;
   taccGemmBuffers_t padded = buffers;
   if (description_.bias) {
     // The kernel reads whole blocks of it.
@@ -258,16 +257,10 @@ void GemmPlan::runOne(const taccGemmBuffers_t& buffers, const conv::TaskExecutor
   if (split_) {
     auto* const workspace = static_cast<std::byte*>(buffers.workspace) + workspaceOfOne();
     split_->run({description_.transposeA ? a : buffers.a, buffers.packedB, description_.bias ? padded.bias : nullptr,
-                 buffers.c, workspace - restBytes() - split_->workspaceBytes(splitWorkers())},
+                 buffers.c, workspace - split_->workspaceBytes(splitWorkers())},
                 executor);
   }
-  for (const Columns& columns : columns_) {
-    if (columns.isWhole()) {
-      runWhole(columns, a, padded, executor);
-    } else {
-      runRest(columns, a, padded);
-    }
-  }
+  if (columns_) runTiles(*columns_, a, padded, executor);
 }
 
 void GemmPlan::runFew(const float* a, const taccGemmBuffers_t& buffers, const conv::TaskExecutor& executor) const {
@@ -281,31 +274,17 @@ void GemmPlan::runFew(const float* a, const taccGemmBuffers_t& buffers, const co
   });
 }
 
-void GemmPlan::runWhole(const Columns& columns, const float* a, const taccGemmBuffers_t& buffers,
+void GemmPlan::runTiles(const Columns& columns, const float* a, const taccGemmBuffers_t& buffers,
                         const conv::TaskExecutor& executor) const {
   const conv::DirectDriver& driver = columns.driver;
   const conv::TaskPartition partition(driver, 1, 1, description_.m, description_.maxWorkers);
+  float* const c = buffers.c + columns.first;
   executor.forEach(partition.tasks(), [&](std::size_t index, int) {
     const conv::TaskPartition::Task task = partition.task(driver, index);
-    driver.run({a, buffers.packedB + columns.packed, description_.bias ? buffers.bias : nullptr,
-                description_.accumulate ? buffers.c : nullptr, buffers.c, 1, 0, 0, task.tiles.from, task.tiles.to,
-                task.outputs.from, task.outputs.to, activationOf(description_)});
+    driver.run({a, buffers.packedB + columns.packed, description_.bias ? buffers.bias + columns.first : nullptr,
+                description_.accumulate ? c : nullptr, c, 1, 0, 0, task.tiles.from, task.tiles.to, task.outputs.from,
+                task.outputs.to, activationOf(description_)});
   });
-}
-
-void GemmPlan::runRest(const Columns& columns, const float* a, const taccGemmBuffers_t& buffers) const {
-  const Description& d = description_;
-  auto* const end = static_cast<std::byte*>(buffers.workspace) + workspaceOfOne();
-  auto* const scratch = reinterpret_cast<float*>(end - restBytes());
-  const auto bytes = static_cast<std::size_t>(columns.count) * sizeof(float);
-  if (d.accumulate) {
-    std::memset(scratch, 0, static_cast<std::size_t>(d.m) * blockLength * sizeof(float));
-    for (int i = 0; i < d.m; ++i) std::memcpy(scratch + i * blockLength, buffers.c + i * d.ldc + columns.first, bytes);
-  }
-  columns.driver.run({a, buffers.packedB + columns.packed, d.bias ? buffers.bias + columns.first : nullptr,
-                      d.accumulate ? scratch : nullptr, scratch, 1, 0, 0, 0, columns.driver.tiles(), 0,
-                      columns.driver.groups().size(), activationOf(d)});
-  for (int i = 0; i < d.m; ++i) std::memcpy(buffers.c + i * d.ldc + columns.first, scratch + i * blockLength, bytes);
 }
 
 }  // namespace tacc::gemm

@@ -34,15 +34,15 @@ class GemmPlan {
   void run(const taccGemmBuffers_t& buffers, const conv::TaskExecutor& executor) const;
 
  private:
-  /// Columns that fill blocks are written straight to C; the rest goes through scratch, as whole blocks do not fit
-  /// there.
+  /// Columns from `first` on that tiles multiply.
   struct Columns {
-    int first, count;
+    int first;
     conv::DirectDriver driver;
     std::size_t packed;  // where their part of B begins
-    bool isWhole() const { return count % conv::blockLength == 0; }
   };
 
+  /// For the columns from `first` on.
+  void chooseKernels(int first, const conv::KernelSet& kernels);
   /// Several products are separate tasks when they keep all workers busy, each with its own workspace; else
   /// one follows the other.
   bool areTasks() const { return description_.batch > 1 && description_.batch >= description_.maxWorkers; }
@@ -50,19 +50,17 @@ class GemmPlan {
   void packOne(const float* b, float* packed) const;
   void runOne(const taccGemmBuffers_t& buffers, const conv::TaskExecutor& executor) const;
   const float* rowsOfA(const taccGemmBuffers_t& buffers, const conv::TaskExecutor& executor) const;
-  void runWhole(const Columns& columns, const float* a, const taccGemmBuffers_t& buffers,
+  void runTiles(const Columns& columns, const float* a, const taccGemmBuffers_t& buffers,
                 const conv::TaskExecutor& executor) const;
   void runFew(const float* a, const taccGemmBuffers_t& buffers, const conv::TaskExecutor& executor) const;
-  void runRest(const Columns& columns, const float* a, const taccGemmBuffers_t& buffers) const;
   /// Whether A is brought into the workspace, a row after the other, before it is multiplied.
   bool copiesA() const;
   std::size_t copiedFloats() const;
-  std::size_t restBytes() const;  // of the scratch, which is the end of the workspace
   int splitWorkers() const { return areTasks() ? 1 : description_.maxWorkers; }
 
   Description description_;
   std::optional<SplitColumns> split_;  // of whole blocks of columns, which are the first
-  std::vector<Columns> columns_;
+  std::optional<Columns> columns_;
   std::optional<FewColumns> few_;  // of those behind whole blocks, where it is faster
   std::size_t packedFew_ = 0;      // where their part of B begins
   std::size_t packedFloats_ = 0;   // of one product
