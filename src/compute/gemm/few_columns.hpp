@@ -14,7 +14,7 @@ namespace tacc::gemm {
 /// Immutable once made.
 class FewColumns {
  public:
-  /// Of the columns from `first` on, fewer than 16.
+  /// Of the columns from `first` on.
   FewColumns(const Description& d, int first, const conv::KernelSet& kernels);
 
   std::size_t packedFloats() const;

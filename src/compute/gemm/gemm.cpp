@@ -30,6 +30,16 @@ bool alias(std::ptrdiff_t stride) { return static_cast<std::size_t>(stride) * si
 /// Whether A has to be copied, a row after the other, before tiles of vectors multiply it.
 bool isCopied(const Description& d) { return d.transposeA || (d.m > 4 && alias(d.lda)); }
 
+/// What copying A takes that few columns would read where it is; 0 where they would not.
+double copyCycles(const Description& d) {
+  if (d.transposeA || !isCopied(d)) return 0;
+  const double floats = double(d.m) * d.k;
+  return floats * (conv::staysInL2(static_cast<std::size_t>(floats) * sizeof(float)) ? 0.2 : 0.6);
+}
+
+/// More columns than that are not few: the L1 cache has no room for a part of each.
+constexpr int mostFewColumns = 32;
+
 /// Floats from row to row of A as it is multiplied.
 std::ptrdiff_t rowStride(const Description& d) {
   if (!isCopied(d)) return d.lda;
@@ -142,11 +152,14 @@ void GemmPlan::chooseKernels(int first, const conv::KernelSet& kernels) {
     packedFloats_ += floats;
   };
   conv::DirectDriver all(shapeOf(d, first, d.n), kernels);
-  if (whole == d.n) return addTiles(std::move(all));
-  const FewColumns few(d, whole, kernels);
+  const bool areFew = d.n - first <= mostFewColumns && copyCycles(d) > 0;
+  const int firstFew = areFew ? first : whole;
+  if (firstFew == d.n) return addTiles(std::move(all));
+  const FewColumns few(d, firstFew, kernels);
   std::optional<conv::DirectDriver> before;
-  if (first < whole) before.emplace(shapeOf(d, first, whole), kernels);
-  if (few.cycles() + (before ? before->cycles() : 0) >= all.cycles()) return addTiles(std::move(all));
+  if (first < firstFew) before.emplace(shapeOf(d, first, firstFew), kernels);
+  const double ofTiles = all.cycles() + (areFew ? copyCycles(d) : 0);
+  if (few.cycles() + (before ? before->cycles() : 0) >= ofTiles) return addTiles(std::move(all));
   if (before) addTiles(std::move(*before));
   if (kernel_.empty()) kernel_ = std::string(kernels.vectors) + " few columns";
   packedFew_ = packedFloats_;
