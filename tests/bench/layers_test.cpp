@@ -64,6 +64,8 @@ TEST(Layers, OfNewerNetworksAddUpToWhatIsKnown) {
   EXPECT_NEAR(millionsOf("squeezenet"), 349, 10);
   EXPECT_NEAR(millionsOf("convnext-tiny"), 4450, 50);
   EXPECT_NEAR(millionsOf("inceptionv3"), 5713, 10);
+  EXPECT_NEAR(millionsOf("mobilenetv3"), 217, 2);  // with the last product of 1,280 by 1,000: 219
+  EXPECT_NEAR(millionsOf("shufflenetv2"), 145, 2);
 }
 
 TEST(Layers, OfDeepspeechHaveWideKernels) {

@@ -108,5 +108,15 @@ TEST(TimeInTurn, leavesOutWhoIsHopeless) {
   EXPECT_EQ(race.contestants[3].seconds, 50);
 }
 
+TEST(TimeInTurn, believesNoRareProcessorTimes) {
+  int runs = 0;
+  std::vector<Timed> contestants;
+  contestants.push_back({[&runs] { ++runs; }, 1e30, [&runs] { return runs % 20 == 2 ? 0 : 1 + runs % 7; }});
+  timeInTurn(contestants, 0.01, true);
+  ASSERT_GT(runs, 100);
+  EXPECT_GE(contestants[0].seconds, 1);
+  EXPECT_LE(contestants[0].seconds, 2);
+}
+
 }  // namespace
 }  // namespace tacc::tools

@@ -13,7 +13,7 @@ namespace tacc::tools {
 /// nearly); nobody follows himself. As far as this leaves it open, each runs as often in every place.
 std::vector<std::vector<std::size_t>> turnsOf(std::size_t contestants, int repetitions);
 
-/// Someone who runs, and the least time seen.
+/// Someone who runs, and the least time seen; of processor times one that an eighth of them are below.
 struct Timed {
   std::function<void()> run;
   double seconds = 1e30;

@@ -45,6 +45,9 @@ std::vector<Layer> wav2vec2();
 std::vector<Layer> mobilenetV1();
 std::vector<Layer> mobilenetV2();
 std::vector<Layer> efficientnetB0();
+/// MobileNet v3 (large) and ShuffleNet v2 of width 1, most of whose numbers of channels are no multiples of 16.
+std::vector<Layer> mobilenetV3();
+std::vector<Layer> shufflenetV2();
 
 /// The distinct channel-wise layers of these, ConvNeXt-T's, and some of 7x7 with a stride.
 std::vector<Layer> depthwiseLayers();

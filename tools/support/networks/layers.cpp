@@ -116,6 +116,8 @@ constexpr KnownNetwork knownNetworks[] = {{"resnet50", resnet50},
                                           {"squeezenet", squeezenet},
                                           {"convnext-tiny", convnextTiny},
                                           {"deepspeech", deepspeech},
+                                          {"mobilenetv3", mobilenetV3},
+                                          {"shufflenetv2", shufflenetV2},
                                           {"inceptionv3", inceptionV3},
                                           {"wav2vec2", wav2vec2}};
 

@@ -76,6 +76,59 @@ std::vector<Layer> efficientnetB0() {
                            true);
 }
 
+std::vector<Layer> mobilenetV3() {
+  struct Block {
+    int kernel, inside, outs, stride, squeezed;
+  };
+  constexpr Block blocks[] = {{3, 16, 16, 1, 0},     {3, 64, 24, 2, 0},     {3, 72, 24, 1, 0},
+                              {5, 72, 40, 2, 24},    {5, 120, 40, 1, 32},   {5, 120, 40, 1, 32},
+                              {3, 240, 80, 2, 0},    {3, 200, 80, 1, 0},    {3, 184, 80, 1, 0},
+                              {3, 184, 80, 1, 0},    {3, 480, 112, 1, 120}, {3, 672, 112, 1, 168},
+                              {5, 672, 160, 2, 168}, {5, 960, 160, 1, 240}, {5, 960, 160, 1, 240}};
+  std::vector<Layer> layers = {padded("conv1", 3, 224, 16, 3, 2)};
+  int ins = 16, size = 112, number = 0;
+  for (const Block& b : blocks) {
+    const auto name = [&](const char* part) { return fmt::format("{}_{}", number, part); };
+    if (b.inside != ins) add(layers, padded(name("expand"), ins, size, b.inside, 1, 1));
+    add(layers, channelWise(name("dw"), b.inside, size, b.kernel, b.stride));
+    size /= b.stride;
+    if (b.squeezed > 0) {
+      add(layers, padded(name("squeeze"), b.inside, 1, b.squeezed, 1, 1));
+      add(layers, padded(name("excite"), b.squeezed, 1, b.inside, 1, 1));
+    }
+    add(layers, padded(name("project"), b.inside, size, b.outs, 1, 1));
+    ins = b.outs;
+    ++number;
+  }
+  add(layers, padded("last", ins, size, 960, 1, 1));
+  add(layers, padded("pooled", 960, 1, 1280, 1, 1));
+  return layers;
+}
+
+std::vector<Layer> shufflenetV2() {
+  std::vector<Layer> layers = {padded("conv1", 3, 224, 24, 3, 2)};
+  int ins = 24, size = 56;
+  for (const auto& [outs, units] : {std::pair(116, 4), {232, 8}, {464, 4}}) {
+    const int half = outs / 2;
+    const auto name = [&](const char* part) { return fmt::format("{}_{}", outs, part); };
+    add(layers, channelWise(name("skip_dw"), ins, size, 3, 2));
+    add(layers, padded(name("skip_1x1"), ins, size / 2, half, 1, 1));
+    add(layers, padded(name("first_1x1"), ins, size, half, 1, 1));
+    add(layers, channelWise(name("first_dw"), half, size, 3, 2));
+    size /= 2;
+    for (int unit = 0; unit < units; ++unit) {
+      // Of the first unit one 1x1 and the channel-wise layer are those with the stride.
+      add(layers, padded(name("1x1"), half, size, half, 1, 1));
+      if (unit == 0) continue;
+      add(layers, channelWise(name("dw"), half, size, 3, 1));
+      add(layers, padded(name("1x1"), half, size, half, 1, 1));
+    }
+    ins = outs;
+  }
+  add(layers, padded("last", ins, size, 1024, 1, 1));
+  return layers;
+}
+
 std::vector<Layer> depthwiseLayers() {
   std::vector<Layer> layers;
   const auto addNamed = [&](Layer layer) {
