@@ -11,6 +11,8 @@
 #include <utility>
 
 #include "compute/conv/algorithms/streamed_pixels.hpp"
+#include "compute/conv/algorithms/tap_fit.hpp"
+#include "compute/conv/core_model.hpp"
 #include "compute/conv/cost.hpp"
 #include "compute/conv/shape.hpp"
 #include "core/error.hpp"
@@ -38,32 +40,6 @@ constexpr int tilesOfFetch = 2;
 
 /// What reading a value costs whose line of the cache another pixel of the tile has driven out of the L1 cache.
 constexpr double cyclesOfLostLine = 0.6;
-
-/// How many of `pixels` pixels from `x` on a tap finds inside a line of `width`, and which ones: no value if there are
-/// none, or there is no BorderMask for it that leaves out up to `mostOut`.
-struct TapFit {
-  int used;
-  std::optional<BorderMask> mask;
-};
-
-TapFit fitTap(int dx, int stride, int x, int pixels, int width, int mostOut) {
-  int before = 0;
-  int after = 0;
-  for (int p = 0; p < pixels; ++p) {
-    const int column = (x + p) * stride + dx;
-    before += column < 0;
-    after += column >= width;
-  }
-  if (before + after == pixels) return {0, std::nullopt};
-  const int used = pixels - before - after;
-  if (before == 0 && after == 0) return {used, BorderMask::none};
-  const auto maskOf = [](BorderMask ofOne, int count) {
-    return static_cast<BorderMask>(static_cast<int>(ofOne) + count - 1);
-  };
-  if (after == 0 && before <= mostOut) return {used, maskOf(BorderMask::first, before)};
-  if (before == 0 && after <= mostOut) return {used, maskOf(BorderMask::last, after)};
-  return {used, std::nullopt};
-}
 
 }  // namespace
 
@@ -191,6 +167,15 @@ double DirectDriver::cyclesOfLine(double blocks, int tiles, double inside) const
   return cycles;
 }
 
+double DirectDriver::apartLineCycles(int blocks) const {
+  // Of a line of the cache by itself; those that follow each other hardware asks for together.
+  constexpr double ofLine = 11;
+  const double lines = double(shape_.outHeight) * shape_.outWidth * shape_.outBlocks;
+  const bool isApart = shape_.outPixel > blockLength && shape_.outPlane == blockLength;
+  const bool isFar = coreModel().hasFarCaches && !staysInL2(static_cast<std::size_t>(lines) * bytesOfRow);
+  return isApart && isFar ? lines * ofLine / blocks : 0;
+}
+
 DirectDriver::Blocking DirectDriver::chooseBlocking(int outBlocks) const {
   Blocking best{};
   const double inside = insideLines();
@@ -205,7 +190,7 @@ DirectDriver::Blocking DirectDriver::chooseBlocking(int outBlocks) const {
       const int tiles = ceilDivide(shape_.outWidth, size);
       double cycles = (groups - larger) * cyclesOfLine(smaller, tiles, inside);
       if (larger > 0) cycles += larger * cyclesOfLine(smaller + 1, tiles, inside);
-      cycles *= shape_.outHeight;
+      cycles = cycles * shape_.outHeight + apartLineCycles(blocks);
       if (best.blocks == 0 || cycles < best.cycles) best = {blocks, tiles, cycles};
     }
   }

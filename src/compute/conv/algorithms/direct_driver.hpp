@@ -173,6 +173,9 @@ class DirectDriver {
     double cycles;    // for one image by the model
   };
 
+  /// For an image whose blocks of a pixel follow each other, `blocks` of them written at once, where it is too large
+  /// for the L2 cache.
+  double apartLineCycles(int blocks) const;
   /// For so many blocks of output.
   Blocking chooseBlocking(int outBlocks) const;
   /// For the last block and a half of output, or the only half, where it can be computed without the other half and it
