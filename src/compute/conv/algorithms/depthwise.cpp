@@ -257,7 +257,10 @@ class Depthwise final : public LinesPlan {
     if (!line_.spreadsLines && line_.strideHeight == 1 && tensorBytes() > bytesOfThirdCache) line_.ahead = floatsAhead;
     const std::size_t bytes = static_cast<std::size_t>(line_.kernelHeight) * lineBytes +
                               static_cast<std::size_t>(line_.outputWidth) * blockLength * sizeof(float);
-    blocksAtOnce_ = std::clamp(l2CacheBytes() / 4 / bytes, std::min(blocks(), leastBlocksOfApart), blocks());
+    // Where all is in the L2 cache, fewer blocks mean fewer pages for a strip; else what is in order comes sooner.
+    const bool areFew = coreModel().hasFarCaches && tensorBytes() <= l2CacheBytes();
+    const std::size_t most = areFew ? leastBlocksOfApart : l2CacheBytes() / 4 / bytes;
+    blocksAtOnce_ = std::clamp(most, std::min(blocks(), leastBlocksOfApart), blocks());
   }
 
   /// From memory, what is written to a copy costs more than reading lines several times from the L2 cache.
