@@ -48,8 +48,8 @@ constexpr int firstChannel(const Description& d, int block) {
 constexpr bool hasKernelsApart(const Description& d) {
   const Shape& s = d.shape;
   const bool canOverlap = d.inputLayout == d.outputLayout && s.inChannels > blockLength && !d.residual && !d.accumulate;
-  return (canOverlap || !overlapsBlocks(d)) && (s.kernelWidth == 3 || s.kernelWidth == 5) && s.strideWidth <= 2 &&
-         s.dilationWidth == 1 && s.padWidth < s.kernelWidth;
+  return (canOverlap || !overlapsBlocks(d)) && (s.kernelWidth == 3 || s.kernelWidth == 5 || s.kernelWidth == 7) &&
+         s.strideWidth <= 2 && s.dilationWidth == 1 && s.padWidth < s.kernelWidth;
 }
 
 /// Where a stride leaves out lines of so many pixels: from some that are read to those that later results read, `least`

@@ -304,7 +304,7 @@ struct KernelSet {
   DepthwiseKernel depthwiseSpread[8][2];            // backward with a stride of 2, [width: 3, 5 or 7][padWidth % 2]
   DepthwiseKernel depthwiseAny;                     // any width, stride and dilation that does not spread
   DepthwiseGradientKernel depthwiseGradient[8][5];  // as `depthwise`
-  /// For pixels that are any distance apart, as those of NHWC are: [width: 3 or 5][stride: 1 or 2], and backward.
+  /// For pixels that are any distance apart, as those of NHWC are: [width: 3, 5 or 7][stride: 1 or 2], and backward.
   DepthwiseKernel depthwiseApart[8][3];
   DepthwiseKernel depthwiseSpreadApart[8][2];
   DepthwiseGradientKernel depthwiseGradientApart[8][3];

@@ -178,6 +178,7 @@ constexpr KernelSet makeKernels(std::string_view isa) {
   fillOddDepthwise<7>(set);
   fillDepthwiseApart<3>(set);
   fillDepthwiseApart<5>(set);
+  fillDepthwiseApart<7>(set);
   set.depthwiseAny = depthwiseAny;
   set.winogradInput[2] = winogradInput<2>;
   set.winogradInput[4] = winogradInput<4>;
