@@ -84,6 +84,7 @@ class DepthwiseGradients final : public ConvPlan {
     // A tap at a time the result goes through the caches for every line of the kernel.
     const double computed = method == DepthwiseMethod::strips ? depthwiseBlocks(shape(), kernels_) : planes;
     const int lines = isData ? shape().height : shape().outHeight;
+    if (isData && hasFarCaches()) return dataSecondsFromFar();
     // Parts of lines of the cache are asked for, and written, one after the other where vectors are short.
     const double bytesOfResult = kernels_.fmaLanes == blockLength ? 11 : 7;
     // Where lines of the cache are left out memory gives less, which was seen on a core with two wide units.
@@ -132,6 +133,17 @@ class DepthwiseGradients final : public ConvPlan {
   }
 
  private:
+  /// Backward to the data: the result is cleared, which far caches are felt by, and what is added comes from the L2 cache
+  /// then.
+  double dataSecondsFromFar() const {
+    constexpr double partNotHidden = 0.64, bytesOfMemory = 5;
+    const Shape& s = shape();
+    const double planes = double(s.batch) * s.inBlocks();
+    const double bytes = planes * static_cast<double>(s.inPlane()) * sizeof(float);
+    const double cycles = planes * depthwiseCycles(s, kernels_, DepthwiseMethod::tapAdditions, s.height);
+    return (cycles + partNotHidden * transferCycles(bytes, bytesOfMemory)) / assumedHertz;
+  }
+
   const Shape& shape() const { return description_.shape; }
   std::size_t sumFloats() const {
     return static_cast<std::size_t>(shape().kernelHeight) * static_cast<std::size_t>(shape().kernelWidth) * blockLength;

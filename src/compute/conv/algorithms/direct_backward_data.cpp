@@ -71,11 +71,14 @@ class DirectBackwardData final : public ConvPlan {
     double cycles = 0;
     for (const Phase& phase : phases_) cycles += phase.driver.cycles();
     cycles *= double(shape().lines()) * shape().groups;
-    if (phases_.size() >
-        1) {  // phase by phase, lines of the cache are written in no order that hardware looks ahead in
+    if (phases_.size() > 1) {
       const double bytes =
           double(shape().batch) * shape().inBlocks() * static_cast<double>(shape().inPlane()) * sizeof(float);
-      cycles += isNonTemporal_ ? streamedCycles(bytes, bytesOfPhases()) : transferCycles(bytes, bytesOfPhases());
+      if (isNonTemporal_ && hasFarCaches()) {
+        cycles = streamedPhaseCycles(cycles, bytes);
+      } else {  // phase by phase, lines of the cache are written in no order that hardware looks ahead in
+        cycles += isNonTemporal_ ? streamedCycles(bytes, bytesOfPhases()) : transferCycles(bytes, bytesOfPhases());
+      }
     }
     return (cycles + apartCycles()) / assumedHertz;
   }
@@ -121,6 +124,15 @@ class DirectBackwardData final : public ConvPlan {
 
  private:
   const Shape& shape() const { return description_.shape; }
+
+  /// Past far caches stores are waited for less while there is something to multiply, and more where most of them are
+  /// zeros between what is multiplied. Fitted to drawn layers.
+  double streamedPhaseCycles(double cycles, double bytes) const {
+    constexpr double bytesOfMemory = 14, ofProducts = 0.8, ofProductsBetweenZeros = 1.6;
+    const bool hasZeros =
+        std::any_of(phases_.begin(), phases_.end(), [](const Phase& phase) { return phase.taps.empty(); });
+    return (hasZeros ? ofProductsBetweenZeros : ofProducts) * cycles + streamedCycles(bytes, bytesOfMemory);
+  }
 
   /// For zeros that no tap finds, in NHWC: 16 channels of a pixel at a time, with the other channels between them.
   double apartCycles() const {
@@ -175,7 +187,14 @@ class DirectBackwardData final : public ConvPlan {
 
 std::vector<Phase> phasesOf(const Description& d, const KernelSet& kernels) {
   std::vector<Phase> phases;
-  for (BackwardPhase& phase : backwardPhases(d.shape, d.inputLayout, d.outputLayout, d.pairs)) {
+  const Shape& s = d.shape;
+  std::vector<BackwardPhase> all = backwardPhases(s, d.inputLayout, d.outputLayout, d.pairs);
+  double taps = 0;
+  for (const BackwardPhase& phase : all) taps += static_cast<double>(phase.taps.size());
+  const int pixels = ceilDivide(s.height, s.strideHeight) * ceilDivide(s.width, s.strideWidth);
+  for (BackwardPhase& phase : all) {
+    phase.driver.weightBytes = taps * s.groups * s.outPerGroup() * phase.driver.outBlocks * blockLength * sizeof(float);
+    phase.driver.imagesOfWeights = imagesTogether(s.lines(), pixels);
     phases.push_back({phase.output, std::move(phase.taps), DirectDriver(std::move(phase.driver), kernels), 0});
   }
   return phases;

@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "compute/conv/algorithms/streamed_pixels.hpp"
+#include "compute/conv/core_model.hpp"
 #include "compute/conv/cost.hpp"
 #include "compute/conv/shape.hpp"
 #include "core/error.hpp"
@@ -26,6 +27,9 @@ namespace {
 constexpr std::size_t inputBytesAtOnce = 384 * 1024;
 
 constexpr std::size_t bytesOfRow = blockLength * sizeof(float);
+
+/// A cycle, of weights that come from memory.
+constexpr double bytesOfWeights = 9;
 
 // What a run of values costs beside its products. Permuted, several of them are one.
 constexpr double cyclesOfRun = 4, cyclesOfPermutedRun = 1;
@@ -115,6 +119,18 @@ double DirectDriver::insideLines() const {
   return inside / (static_cast<double>(shape_.taps.size()) * shape_.outHeight);
 }
 
+double DirectDriver::tilesOfTap(int tiles, double inside) const {
+  int found = 0;
+  for (const Tap& tap : shape_.taps) {
+    for (int t = 0, x = 0; t < tiles; ++t) {
+      const int pixels = partSize(shape_.outWidth, tiles, t);
+      found += fitTap(tap.dx, shape_.strideWidth, x, pixels, shape_.inWidth, mostOut()).used > 0;
+      x += pixels;
+    }
+  }
+  return std::max(1.0, inside * shape_.outHeight * found / static_cast<double>(shape_.taps.size()));
+}
+
 double DirectDriver::cyclesOfLine(double blocks, int tiles, double inside) const {
   if (shape_.taps.empty()) return 1.5 * blocks * shape_.outWidth;  // zeros
   // Weights that come late hold up a kernel that has no registers for them.
@@ -127,6 +143,17 @@ double DirectDriver::cyclesOfLine(double blocks, int tiles, double inside) const
   const double near = !areFar && stayInL1(rows_ * static_cast<std::size_t>(std::ceil(blocks)) * bytesOfRow)
                           ? 1 - 1.0 / (double(tiles) * shape_.outHeight)
                           : 0;
+  // The first tile that a tap finds waits for weights that come from far caches.
+  const double all = std::max(shape_.weightBytes, double(packedFloats() * sizeof(float)));
+  const double ofFarBlock = farTransferCycles(all, bytesOfWeights) / all * bytesOfRow;
+  const double first = ofFarBlock == 0 ? 0 : 1 / (shape_.imagesOfWeights * tilesOfTap(tiles, inside));
+  // What of that is not hidden. Of one stream of weights hardware hides more than of runs, during which what comes
+  // next is fetched.
+  const bool isMemory = all > coreModel().lastCacheBytes, isStream = shape_.taps.size() == 1;
+  const auto notHidden = [&](double far, double there) {
+    if (isMemory) return (isStream ? 0.8 : 0.7) * far;
+    return isStream ? 0.3 * far : std::max(0.0, 0.65 * far - 0.2 * there);
+  };
   constexpr double permutedLatency = 3;  // of one tile it hides behind another's
   const auto cyclesOfRow = [&](int pixels, int used) {
     if (shape_.isPermuted)
@@ -139,7 +166,8 @@ double DirectDriver::cyclesOfLine(double blocks, int tiles, double inside) const
     // A core that has enough to do with the multiply-adds hides them.
     const double step = (1 - near) * stepCycles(kernels_, blocks, pixels, used) +
                         near * stepCycles(kernels_, blocks, pixels, used, true);
-    return std::max(arriving, step + late) * (shape_.isScattered && hasTwoWideUnits(kernels_) ? 1.1 : 1);
+    const double there = std::max(arriving, step + late) * (shape_.isScattered && hasTwoWideUnits(kernels_) ? 1.1 : 1);
+    return std::max(there + notHidden(first * ofFarBlock * blocks, there), first * ofFarBlock * blocks);
   };
   // With strides most of every part of a page that is fetched is not used, so input is better read fewer times.
   const double inputCycles = shape_.strideWidth > 1 && !shape_.isScattered ? 0.02 : 0;

@@ -114,6 +114,10 @@ class Grouped final : public ConvPlan {
     if (isForward_ && shape().strideWidth > 1 && !isFetched) {
       return (cycles_ * shape().batch + transferCycles(bytes, 6)) / assumedHertz;
     }
+    if (hasPhases && hasFarCaches()) {  // which are not hidden then
+      const double moved = isNonTemporal_ ? streamedCycles(bytes, 14) : transferCycles(bytes, bytesOfPhases());
+      return (cycles_ * shape().batch + moved) / assumedHertz;
+    }
     return std::max(cycles_ * shape().batch, transferCycles(bytes, hasPhases ? bytesOfPhases() : 9)) / assumedHertz;
   }
 
