@@ -44,7 +44,12 @@ class DepthwiseGradients final : public ConvPlan {
     const std::int64_t ofBlock = std::max<std::int64_t>(1, mostParts / s.inBlocks());
     parts_ = static_cast<std::size_t>(std::clamp<std::int64_t>(pixels / pixelsOfPart, 1, std::min(ofBlock, lines)));
     const std::ptrdiff_t floats = s.batch * s.inBlocks() * (s.inPlane() + s.outPlane());
-    isFetched_ = !isApart(d) && layers::isTooLargeForCaches(static_cast<std::size_t>(floats) * sizeof(float));
+    const std::size_t bytes = static_cast<std::size_t>(floats) * sizeof(float);
+    const double bytesRead = sizeof(float) * double(s.batch) * s.inBlocks() *
+                             (depthwisePartRead(s) * double(s.inPlane()) + double(s.outPlane()));
+    const bool isWaitedFor =
+        hasFarCaches() && s.kernelHeight < s.strideHeight && bytesRead > 2 * double(l2CacheBytes());
+    isFetched_ = !isApart(d) && (isWaitedFor || layers::isTooLargeForCaches(bytes));
     if (isFetched_ && fetchesStrips()) {
       ahead_ = s.kernelHeight < s.strideHeight ? floatsOfLinesAhead(s.strideHeight, s.width, floatsOfStripsAhead)
                                                : floatsOfStripsAhead;
@@ -133,8 +138,8 @@ class DepthwiseGradients final : public ConvPlan {
   }
 
  private:
-  /// Backward to the data: the result is cleared, which far caches are felt by, and what is added comes from the L2 cache
-  /// then.
+  /// Backward to the data: the result is cleared, which far caches are felt by, and what is added comes from the L2
+  /// cache then.
   double dataSecondsFromFar() const {
     constexpr double partNotHidden = 0.64, bytesOfMemory = 5;
     const Shape& s = shape();
@@ -199,7 +204,11 @@ class DepthwiseGradients final : public ConvPlan {
     const std::ptrdiff_t gradientLine = std::ptrdiff_t{shape().outWidth} * blockLength;
     for (int from = first; from < last; from += linesInTurn_) {
       const int to = std::min(last, from + linesInTurn_);
-      fetch(input + to * inputLine, (to - from) * inputLine);
+      if (leavesOutPixels()) {
+        fetchRead(input, to, std::min(shape().outHeight, 2 * to - from));
+      } else {
+        fetch(input + to * inputLine, (to - from) * inputLine);
+      }
       fetch(gradient + to * gradientLine, (to - from) * gradientLine);
       sumLines(input, gradient, from, to, channels, sums);
     }
@@ -237,6 +246,17 @@ class DepthwiseGradients final : public ConvPlan {
   /// Fetches some floats that come from memory.
   static void fetch(const float* from, std::ptrdiff_t floats) {
     for (std::ptrdiff_t i = 0; i < floats; i += blockLength) __builtin_prefetch(from + i);
+  }
+
+  bool leavesOutPixels() const {
+    return shape().kernelHeight < shape().strideHeight || shape().kernelWidth < shape().strideWidth;
+  }
+  /// What lines [from, to) of the output read, where strides leave out the rest.
+  void fetchRead(const float* input, int from, int to) const {
+    const std::ptrdiff_t step = std::ptrdiff_t{shape().strideWidth} * blockLength;
+    forEachLine(from, to, [&](int, std::ptrdiff_t, std::ptrdiff_t in, int pixels) {
+      for (int x = 0; x < pixels; ++x) __builtin_prefetch(input + in + x * step);
+    });
   }
 
   /// Calls visit(tap, first float of the output's line, of the input's, pixels) for what lies inside a plane.

@@ -118,7 +118,8 @@ class Grouped final : public ConvPlan {
       const double moved = isNonTemporal_ ? streamedCycles(bytes, 14) : transferCycles(bytes, bytesOfPhases());
       return (cycles_ * shape().batch + moved) / assumedHertz;
     }
-    return std::max(cycles_ * shape().batch, transferCycles(bytes, hasPhases ? bytesOfPhases() : 9)) / assumedHertz;
+    return overlappedCycles(cycles_ * shape().batch, transferCycles(bytes, hasPhases ? bytesOfPhases() : 9)) /
+           assumedHertz;
   }
 
   void pack(const float* weights, float* packed) const override {
