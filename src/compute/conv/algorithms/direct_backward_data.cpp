@@ -25,6 +25,13 @@ const Phase& leadOf(const std::vector<Phase>& phases) {
   return lead == phases.end() ? phases.front() : *lead;
 }
 
+/// For one image by the model.
+double cyclesOf(const std::vector<Phase>& phases) {
+  double cycles = 0;
+  for (const Phase& phase : phases) cycles += phase.driver.cycles();
+  return cycles;
+}
+
 /// Parts of an image such that what a group of outputs writes of one is in the L2 cache until all phases have written
 /// their pixels; 1 where the weights, which every part reads, would not be in it.
 std::size_t partsForPhases(const std::vector<Phase>& phases, const Shape& s) {
@@ -68,9 +75,7 @@ class DirectBackwardData final : public ConvPlan {
 
   std::size_t packedFloats() const override { return packedFloats_; }
   double predictedSeconds() const override {
-    double cycles = 0;
-    for (const Phase& phase : phases_) cycles += phase.driver.cycles();
-    cycles *= double(shape().lines()) * shape().groups;
+    double cycles = cyclesOf(phases_) * double(shape().lines()) * shape().groups;
     if (phases_.size() > 1) {
       const double bytes =
           double(shape().batch) * shape().inBlocks() * static_cast<double>(shape().inPlane()) * sizeof(float);
@@ -185,7 +190,7 @@ class DirectBackwardData final : public ConvPlan {
   std::size_t packedFloats_ = 0;
 };
 
-std::vector<Phase> phasesOf(const Description& d, const KernelSet& kernels) {
+std::vector<Phase> phasesOf(const Description& d, const KernelSet& kernels, bool areTurned) {
   std::vector<Phase> phases;
   const Shape& s = d.shape;
   std::vector<BackwardPhase> all = backwardPhases(s, d.inputLayout, d.outputLayout, d.pairs);
@@ -195,9 +200,19 @@ std::vector<Phase> phasesOf(const Description& d, const KernelSet& kernels) {
   for (BackwardPhase& phase : all) {
     phase.driver.weightBytes = taps * s.groups * s.outPerGroup() * phase.driver.outBlocks * blockLength * sizeof(float);
     phase.driver.imagesOfWeights = imagesTogether(s.lines(), pixels);
-    phases.push_back({phase.output, std::move(phase.taps), DirectDriver(std::move(phase.driver), kernels), 0});
+    DirectShape shape = areTurned ? turned(std::move(phase.driver)) : std::move(phase.driver);
+    phases.push_back({phase.output, std::move(phase.taps), DirectDriver(std::move(shape), kernels), 0});
   }
   return phases;
+}
+
+/// Along the lines, or along the columns of narrow images.
+std::vector<Phase> cheapestPhases(const Description& d, const KernelSet& kernels) {
+  std::vector<Phase> ofLines = phasesOf(d, kernels, false);
+  const bool isOfPairs = d.pairs.areRead || d.pairs.areWritten;
+  if (isOfPairs || !isNarrow(backwardPhases(d.shape, d.inputLayout, d.outputLayout).front().driver)) return ofLines;
+  std::vector<Phase> ofColumns = phasesOf(d, kernels, true);
+  return cyclesOf(ofColumns) < cyclesOf(ofLines) ? std::move(ofColumns) : std::move(ofLines);
 }
 
 }  // namespace
@@ -208,7 +223,7 @@ bool servesDirectBackwardData(const Description& d) {
 }
 
 std::unique_ptr<ConvPlan> makeDirectBackwardData(const Description& d, const KernelSet& kernels) {
-  return std::make_unique<DirectBackwardData>(d, kernels, phasesOf(d, kernels));
+  return std::make_unique<DirectBackwardData>(d, kernels, cheapestPhases(d, kernels));
 }
 
 }  // namespace tacc::conv
