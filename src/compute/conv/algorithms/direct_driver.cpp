@@ -151,7 +151,7 @@ double DirectDriver::cyclesOfLine(double blocks, int tiles, double inside) const
   // next is fetched.
   const bool isMemory = all > coreModel().lastCacheBytes, isStream = shape_.taps.size() == 1;
   const auto notHidden = [&](double far, double there) {
-    if (isMemory) return (isStream ? 0.8 : 0.7) * far;
+    if (isMemory) return (isStream ? 0.8 : 0.75) * far;
     return isStream ? 0.3 * far : std::max(0.0, 0.65 * far - 0.2 * there);
   };
   constexpr double permutedLatency = 3;  // of one tile it hides behind another's
