@@ -83,7 +83,8 @@ DirectShape forwardShape(const Shape& s, taccLayout_t inLayout, taccLayout_t out
 
 bool isNarrow(const DirectShape& shape) {
   constexpr int mostPixels = 4;  // of more a tile of one line is as good
-  return shape.outWidth <= mostPixels && shape.outHeight > shape.outWidth && !shape.isScattered && !shape.goesByLine;
+  const int pixels = std::min(shape.inWidth, shape.outWidth);
+  return pixels <= mostPixels && shape.outHeight > shape.outWidth && !shape.isScattered && !shape.goesByLine;
 }
 
 DirectShape turned(DirectShape shape) {
