@@ -63,6 +63,11 @@ double transferCycles(double bytes, double ofMemory) {
   return part * bytes / (bytes > core.lastCacheBytes ? core.partOfMemory * ofMemory : core.ofLastCache);
 }
 
+double overlappedCycles(double multiplied, double moved) {
+  constexpr double notHidden = 0.6;
+  return std::max(multiplied, moved) + (hasFarCaches() ? notHidden * std::min(multiplied, moved) : 0);
+}
+
 double streamedCycles(double bytes, double ofMemory) {
   return hasFarCaches() ? bytes / (coreModel().partOfMemory * ofMemory) : transferCycles(bytes, ofMemory);
 }

@@ -20,6 +20,12 @@ constexpr TaskPart partOf(std::size_t count, std::size_t parts, std::size_t inde
   return {count * index / parts, count * (index + 1) / parts};
 }
 
+/// Small images go together, so that weights are used for more than a few pixels.
+constexpr int imagesTogether(int batch, int pixelsOfImage) {
+  constexpr int pixelsWanted = 196;
+  return std::clamp(pixelsWanted / pixelsOfImage, 1, batch);
+}
+
 /// images x channel groups x parts of tiles x parts of output channels. Output channels vary slowest within an image,
 /// so that consecutive tasks use the same weights.
 class TaskPartition {
@@ -27,9 +33,7 @@ class TaskPartition {
   TaskPartition(const DirectDriver& driver, int batch, int channelGroups, int pixelsOfImage, int maxWorkers,
                 std::size_t leastTileParts = 1)
       : batch_(static_cast<std::size_t>(batch)), channelGroups_(static_cast<std::size_t>(channelGroups)) {
-    // Small images go together, so that weights are used for more than a few pixels.
-    constexpr int pixelsWanted = 196;
-    imagesAtOnce_ = static_cast<std::size_t>(std::clamp(pixelsWanted / pixelsOfImage, 1, batch));
+    imagesAtOnce_ = static_cast<std::size_t>(imagesTogether(batch, pixelsOfImage));
     const auto workers = static_cast<std::size_t>(maxWorkers);
     if (workers > 1) imagesAtOnce_ = std::min(imagesAtOnce_, std::max<std::size_t>(1, batch_ / (2 * workers)));
     imageParts_ = (batch_ + imagesAtOnce_ - 1) / imagesAtOnce_;

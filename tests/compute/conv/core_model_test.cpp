@@ -42,6 +42,18 @@ TEST_F(CoreModelTest, HalvedVectorsTakeTwiceAsLong) {
   }
 }
 
+// Of which each phase of a stride, or each block of channels, has a part that would stay in the L2 cache.
+TEST_F(CoreModelTest, FarWeightsCostWhatComesFromTheLastCache) {
+  taccConvDesc_t desc = convolution(taccConvBackwardData, 1, 1024, 4, 4, 512, 3, 4, 1);
+  for (const char* algorithm : {"direct", "tap-scatter"}) {
+    desc.algorithm = algorithm;
+    for (const KernelSet* kernels : availableKernels()) {
+      if (kernels->fmaLanes < blockLength) continue;
+      EXPECT_GT(secondsOn(meshCore, desc, *kernels), 1.5 * secondsOn(nearCore, desc, *kernels)) << algorithm;
+    }
+  }
+}
+
 TEST_F(CoreModelTest, OfThisCpuComesBack) {
   const CoreModel& own = coreModel();
   const KernelSet& kernels = *availableKernels().back();

@@ -42,6 +42,21 @@ TEST_P(FirstLayers, AreExactForDrawnShapes) {
   }
 }
 
+/// Whose gradients of the weights are summed over several images at once.
+TEST_P(FirstLayers, AreExactForManySmallImages) {
+  std::mt19937 random(21);
+  const auto from = [&](int least, int most) { return std::uniform_int_distribution<int>(least, most)(random); };
+  for (int i = 0; i < 40; ++i) {
+    const int kernel = from(1, 5);
+    taccConvDesc_t desc = convolution(GetParam(), from(4, 40), from(1, 6), from(kernel, 9), from(kernel, 9),
+                                      from(1, 70), kernel, from(1, 3), from(0, kernel / 2));
+    desc.inputLayout = from(0, 1) == 0 ? taccLayoutNchw : taccLayoutNhwc;
+    desc.weightLayout = from(0, 1) == 0 ? taccWeightsKcrs : taccWeightsBlocked;
+    chooseEpilogue(desc, random);
+    expectFirstLayer(desc, i % 4 < 2 ? 1 : 3, i % 2 == 0);
+  }
+}
+
 TEST_P(FirstLayers, OfNetworksAreExact) {
   struct Shape {
     int channels, size, outs, kernel, stride, pad;

@@ -67,6 +67,22 @@ TEST(GroupedWithStrides, WeightsAreExactFromBehindTheCaches) {
   }
 }
 
+/// So many blocks of results that they take turns line by line, with lines fetched for later.
+TEST(GroupedWithStrides, WeightsOfManyBlocksAreExactFromBehindTheCaches) {
+  for (const auto& [groups, ofGroup] : {std::array{44, 4}, {7, 23}, {50, 3}}) {
+    for (const auto& [kernel, stride] : {std::array{1, 1}, {1, 2}, {2, 1}}) {
+      taccConvDesc_t desc = convolution(taccConvBackwardWeights, 3, groups * ofGroup, 90, 75, groups * ofGroup, kernel,
+                                        stride, kernel - 1);
+      desc.groups = groups;
+      desc.algorithm = "grouped";
+      expectExactAsChosen(desc);
+      desc.accumulate = 1;
+      desc.maxWorkers = 3;
+      expectExactAsChosen(desc, ThreadedExecutor(3).get());
+    }
+  }
+}
+
 TEST(GroupedWithStrides, GoLineByLineBackward) {
   for (const KernelSet* kernels : availableKernels()) {
     const ChosenPlan chosen = makePlan(understand(grouped(taccConvBackwardData, 32, 8, 56, 2, 1)), *kernels);

@@ -26,6 +26,31 @@ TEST(NarrowImages, AreExactForAllKernels) {
   }
 }
 
+/// Of tall ones tiles of pixels below each other are computed, forward and backward to the data.
+TEST(NarrowImages, AreExactWhereTall) {
+  std::mt19937 random(31);
+  const auto from = [&](int least, int most) { return std::uniform_int_distribution<int>(least, most)(random); };
+  for (int i = 0; i < 120; ++i) {
+    const taccConvPass_t pass = i % 2 == 0 ? taccConvForward : taccConvBackwardData;
+    const int kernel = from(1, 5), stride = from(1, 3);
+    taccConvDesc_t desc =
+        convolution(pass, from(1, 3), from(9, 40), from(12, 60), from(1, 5 * stride), from(9, 70), kernel, stride);
+    desc.kernelWidth = from(1, 4);
+    desc.padHeight = from(0, kernel / 2 + 1);
+    desc.padWidth = from(desc.kernelWidth / 2, desc.kernelWidth);
+    desc.dilationHeight = from(1, 2);
+    if (i % 5 == 0) {
+      desc.inChannels = desc.outChannels = 48;
+      desc.inputLayout = desc.outputLayout = taccLayoutNhwc;
+    }
+    desc.algorithm = "direct";
+    chooseEpilogue(desc, random);
+    expectExactAsChosen(desc);
+    desc.maxWorkers = 3;
+    expectExactAsChosen(desc, ThreadedExecutor(3).get());
+  }
+}
+
 TEST(NarrowImages, AreExactForRandomShapes) {
   std::mt19937 random(30);
   const auto from = [&](int least, int most) { return std::uniform_int_distribution<int>(least, most)(random); };

@@ -153,8 +153,8 @@ class Depthwise final : public LinesPlan {
     const double cycles = depthwiseCycles(shape(), kernels_, method, outputHeight_, parts_.size());
     const bool hasOneTap = shape().kernelHeight * shape().kernelWidth == 1;
     const double bytesOfMemory = std::min(isAny ? 11.0 : 12.0, hasOneTap ? coreModel().mostOfOneTap : 12.0);
-    return std::max(planes * (std::max(cycles, missedCycles(isAny)) + copied),
-                    transferCycles(planes * moved * sizeof(float), bytesOfMemory)) /
+    return overlappedCycles(planes * (std::max(cycles, missedCycles(isAny)) + copied),
+                            transferCycles(planes * moved * sizeof(float), bytesOfMemory)) /
            assumedHertz;
   }
   /// Of a plane that is not in the L1 cache: where a vector is a part of a block, a line of the cache is asked for, and
@@ -228,7 +228,7 @@ class Depthwise final : public LinesPlan {
     // What is read from behind the caches is fetched; with a stride what the lines leave no time for is not, which
     // with two wide units is so of any kernel too.
     if (shape().kernelHeight < shape().strideHeight && !line_.spreadsLines) {
-      if (bytesUsed() > 2 * double(l2CacheBytes())) {
+      if (bytesUsed() > (hasFarCaches() ? 0.5 : 2) * double(l2CacheBytes())) {
         line_.ahead = floatsOfLinesAhead(line_.strideHeight, line_.inputWidth, floatsAhead);
       }
     } else if (comesFromMemory() && (shape().strideHeight == 1 || (isAny && !hasTwoWideUnits(kernels_)))) {

@@ -44,7 +44,12 @@ class DepthwiseGradients final : public ConvPlan {
     const std::int64_t ofBlock = std::max<std::int64_t>(1, mostParts / s.inBlocks());
     parts_ = static_cast<std::size_t>(std::clamp<std::int64_t>(pixels / pixelsOfPart, 1, std::min(ofBlock, lines)));
     const std::ptrdiff_t floats = s.batch * s.inBlocks() * (s.inPlane() + s.outPlane());
-    isFetched_ = !isApart(d) && layers::isTooLargeForCaches(static_cast<std::size_t>(floats) * sizeof(float));
+    const std::size_t bytes = static_cast<std::size_t>(floats) * sizeof(float);
+    const double bytesRead = sizeof(float) * double(s.batch) * s.inBlocks() *
+                             (depthwisePartRead(s) * double(s.inPlane()) + double(s.outPlane()));
+    const bool isWaitedFor =
+        hasFarCaches() && s.kernelHeight < s.strideHeight && bytesRead > 2 * double(l2CacheBytes());
+    isFetched_ = !isApart(d) && (isWaitedFor || layers::isTooLargeForCaches(bytes));
     if (isFetched_ && fetchesStrips()) {
       ahead_ = s.kernelHeight < s.strideHeight ? floatsOfLinesAhead(s.strideHeight, s.width, floatsOfStripsAhead)
                                                : floatsOfStripsAhead;
@@ -84,6 +89,7 @@ class DepthwiseGradients final : public ConvPlan {
     // A tap at a time the result goes through the caches for every line of the kernel.
     const double computed = method == DepthwiseMethod::strips ? depthwiseBlocks(shape(), kernels_) : planes;
     const int lines = isData ? shape().height : shape().outHeight;
+    if (isData && hasFarCaches()) return dataSecondsFromFar();
     // Parts of lines of the cache are asked for, and written, one after the other where vectors are short.
     const double bytesOfResult = kernels_.fmaLanes == blockLength ? 11 : 7;
     // Where lines of the cache are left out memory gives less, which was seen on a core with two wide units.
@@ -133,6 +139,17 @@ class DepthwiseGradients final : public ConvPlan {
   }
 
  private:
+  /// Backward to the data: the result is cleared, which far caches are felt by, and what is added comes from the L2
+  /// cache then.
+  double dataSecondsFromFar() const {
+    constexpr double partNotHidden = 0.64, bytesOfMemory = 5;
+    const Shape& s = shape();
+    const double planes = double(s.batch) * s.inBlocks();
+    const double bytes = planes * static_cast<double>(s.inPlane()) * sizeof(float);
+    const double cycles = planes * depthwiseCycles(s, kernels_, DepthwiseMethod::tapAdditions, s.height);
+    return (cycles + partNotHidden * transferCycles(bytes, bytesOfMemory)) / assumedHertz;
+  }
+
   const Shape& shape() const { return description_.shape; }
   std::size_t sumFloats() const {
     return static_cast<std::size_t>(shape().kernelHeight) * static_cast<std::size_t>(shape().kernelWidth) * blockLength;
@@ -190,7 +207,11 @@ class DepthwiseGradients final : public ConvPlan {
     const std::ptrdiff_t gradientLine = std::ptrdiff_t{shape().outWidth} * blockLength;
     for (int from = first; from < last; from += linesInTurn_) {
       const int to = std::min(last, from + linesInTurn_);
-      fetch(input + to * inputLine, (to - from) * inputLine);
+      if (leavesOutPixels()) {
+        fetchRead(input, to, std::min(shape().outHeight, 2 * to - from));
+      } else {
+        fetch(input + to * inputLine, (to - from) * inputLine);
+      }
       fetch(gradient + to * gradientLine, (to - from) * gradientLine);
       sumLines(input, gradient, from, to, channels, sums);
     }
@@ -228,6 +249,17 @@ class DepthwiseGradients final : public ConvPlan {
   /// Fetches some floats that come from memory.
   static void fetch(const float* from, std::ptrdiff_t floats) {
     for (std::ptrdiff_t i = 0; i < floats; i += blockLength) __builtin_prefetch(from + i);
+  }
+
+  bool leavesOutPixels() const {
+    return shape().kernelHeight < shape().strideHeight || shape().kernelWidth < shape().strideWidth;
+  }
+  /// What lines [from, to) of the output read, where strides leave out the rest.
+  void fetchRead(const float* input, int from, int to) const {
+    const std::ptrdiff_t step = std::ptrdiff_t{shape().strideWidth} * blockLength;
+    forEachLine(from, to, [&](int, std::ptrdiff_t, std::ptrdiff_t in, int pixels) {
+      for (int x = 0; x < pixels; ++x) __builtin_prefetch(input + in + x * step);
+    });
   }
 
   /// Calls visit(tap, first float of the output's line, of the input's, pixels) for what lies inside a plane.

@@ -100,8 +100,10 @@ double depthwiseCycles(const Shape& s, const KernelSet& kernels, DepthwiseMethod
       break;
   }
   // The result is read and written for each product, and cleared before; units for products are not what is short.
+  const double pixels = double(s.height) * s.width * vectors;
+  if (hasFarCaches()) return 3.5 * (vectors * lines * columns + pixels);
   const double ofProduct = hasTwoWideUnits(kernels) ? 3.5 : 2.2;
-  return ofProduct * products + 18 * lines * std::min(s.kernelWidth, s.outWidth) + double(s.height) * s.width * vectors;
+  return ofProduct * products + 18 * lines * std::min(s.kernelWidth, s.outWidth) + pixels;
 }
 
 }  // namespace tacc::conv

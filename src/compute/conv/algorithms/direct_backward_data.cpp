@@ -25,6 +25,13 @@ const Phase& leadOf(const std::vector<Phase>& phases) {
   return lead == phases.end() ? phases.front() : *lead;
 }
 
+/// For one image by the model.
+double cyclesOf(const std::vector<Phase>& phases) {
+  double cycles = 0;
+  for (const Phase& phase : phases) cycles += phase.driver.cycles();
+  return cycles;
+}
+
 /// Parts of an image such that what a group of outputs writes of one is in the L2 cache until all phases have written
 /// their pixels; 1 where the weights, which every part reads, would not be in it.
 std::size_t partsForPhases(const std::vector<Phase>& phases, const Shape& s) {
@@ -68,14 +75,15 @@ class DirectBackwardData final : public ConvPlan {
 
   std::size_t packedFloats() const override { return packedFloats_; }
   double predictedSeconds() const override {
-    double cycles = 0;
-    for (const Phase& phase : phases_) cycles += phase.driver.cycles();
-    cycles *= double(shape().lines()) * shape().groups;
-    if (phases_.size() >
-        1) {  // phase by phase, lines of the cache are written in no order that hardware looks ahead in
+    double cycles = cyclesOf(phases_) * double(shape().lines()) * shape().groups;
+    if (phases_.size() > 1) {
       const double bytes =
           double(shape().batch) * shape().inBlocks() * static_cast<double>(shape().inPlane()) * sizeof(float);
-      cycles += isNonTemporal_ ? streamedCycles(bytes, bytesOfPhases()) : transferCycles(bytes, bytesOfPhases());
+      if (isNonTemporal_ && hasFarCaches()) {
+        cycles = streamedPhaseCycles(cycles, bytes);
+      } else {  // phase by phase, lines of the cache are written in no order that hardware looks ahead in
+        cycles += isNonTemporal_ ? streamedCycles(bytes, bytesOfPhases()) : transferCycles(bytes, bytesOfPhases());
+      }
     }
     return (cycles + apartCycles()) / assumedHertz;
   }
@@ -121,6 +129,15 @@ class DirectBackwardData final : public ConvPlan {
 
  private:
   const Shape& shape() const { return description_.shape; }
+
+  /// Past far caches stores are waited for less while there is something to multiply, and more where nearly all of them
+  /// are zeros between what is multiplied. Fitted to drawn layers.
+  double streamedPhaseCycles(double cycles, double bytes) const {
+    constexpr double bytesOfMemory = 14, ofProducts = 0.9, ofProductsBetweenZeros = 1.6;
+    const auto multiplied =
+        std::count_if(phases_.begin(), phases_.end(), [](const Phase& phase) { return !phase.taps.empty(); });
+    return (multiplied == 1 ? ofProductsBetweenZeros : ofProducts) * cycles + streamedCycles(bytes, bytesOfMemory);
+  }
 
   /// For zeros that no tap finds, in NHWC: 16 channels of a pixel at a time, with the other channels between them.
   double apartCycles() const {
@@ -173,12 +190,29 @@ class DirectBackwardData final : public ConvPlan {
   std::size_t packedFloats_ = 0;
 };
 
-std::vector<Phase> phasesOf(const Description& d, const KernelSet& kernels) {
+std::vector<Phase> phasesOf(const Description& d, const KernelSet& kernels, bool areTurned) {
   std::vector<Phase> phases;
-  for (BackwardPhase& phase : backwardPhases(d.shape, d.inputLayout, d.outputLayout, d.pairs)) {
-    phases.push_back({phase.output, std::move(phase.taps), DirectDriver(std::move(phase.driver), kernels), 0});
+  const Shape& s = d.shape;
+  std::vector<BackwardPhase> all = backwardPhases(s, d.inputLayout, d.outputLayout, d.pairs);
+  double taps = 0;
+  for (const BackwardPhase& phase : all) taps += static_cast<double>(phase.taps.size());
+  const int pixels = ceilDivide(s.height, s.strideHeight) * ceilDivide(s.width, s.strideWidth);
+  for (BackwardPhase& phase : all) {
+    phase.driver.weightBytes = taps * s.groups * s.outPerGroup() * phase.driver.outBlocks * blockLength * sizeof(float);
+    phase.driver.imagesOfWeights = imagesTogether(s.lines(), pixels);
+    DirectShape shape = areTurned ? turned(std::move(phase.driver)) : std::move(phase.driver);
+    phases.push_back({phase.output, std::move(phase.taps), DirectDriver(std::move(shape), kernels), 0});
   }
   return phases;
+}
+
+/// Along the lines, or along the columns of narrow images.
+std::vector<Phase> cheapestPhases(const Description& d, const KernelSet& kernels) {
+  std::vector<Phase> ofLines = phasesOf(d, kernels, false);
+  const bool isOfPairs = d.pairs.areRead || d.pairs.areWritten;
+  if (isOfPairs || !isNarrow(backwardPhases(d.shape, d.inputLayout, d.outputLayout).front().driver)) return ofLines;
+  std::vector<Phase> ofColumns = phasesOf(d, kernels, true);
+  return cyclesOf(ofColumns) < cyclesOf(ofLines) ? std::move(ofColumns) : std::move(ofLines);
 }
 
 }  // namespace
@@ -189,7 +223,7 @@ bool servesDirectBackwardData(const Description& d) {
 }
 
 std::unique_ptr<ConvPlan> makeDirectBackwardData(const Description& d, const KernelSet& kernels) {
-  return std::make_unique<DirectBackwardData>(d, kernels, phasesOf(d, kernels));
+  return std::make_unique<DirectBackwardData>(d, kernels, cheapestPhases(d, kernels));
 }
 
 }  // namespace tacc::conv

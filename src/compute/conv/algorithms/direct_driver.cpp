@@ -5,21 +5,14 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdlib>
-#include <cstring>
 #include <map>
 #include <optional>
 #include <utility>
 
-#include "compute/conv/algorithms/streamed_pixels.hpp"
 #include "compute/conv/algorithms/tap_fit.hpp"
 #include "compute/conv/core_model.hpp"
 #include "compute/conv/cost.hpp"
 #include "compute/conv/shape.hpp"
-#include "core/error.hpp"
-
-#if defined(__x86_64__)
-#include <immintrin.h>
-#endif
 
 namespace tacc::conv {
 namespace {
@@ -29,25 +22,19 @@ constexpr std::size_t inputBytesAtOnce = 384 * 1024;
 
 constexpr std::size_t bytesOfRow = blockLength * sizeof(float);
 
+/// A cycle, of weights that come from memory.
+constexpr double bytesOfWeights = 9;
+
 // What a run of values costs beside its products. Permuted, several of them are one.
 constexpr double cyclesOfRun = 4, cyclesOfPermutedRun = 1;
 
 /// What a permuted tile costs beside, whatever its width: its tables of lanes.
 constexpr double cyclesOfPermutedTile = 20;
 
-/// Tiles of a call behind which it is asked what to fetch next.
-constexpr int tilesOfFetch = 2;
-
 /// What reading a value costs whose line of the cache another pixel of the tile has driven out of the L1 cache.
 constexpr double cyclesOfLostLine = 0.6;
 
 }  // namespace
-
-void endNonTemporal() {
-#if defined(__x86_64__)
-  _mm_sfence();
-#endif
-}
 
 DirectDriver::DirectDriver(DirectShape shape, const KernelSet& kernels) : shape_(std::move(shape)), kernels_(kernels) {
   rowsBefore_.push_back(0);
@@ -91,6 +78,18 @@ double DirectDriver::insideLines() const {
   return inside / (static_cast<double>(shape_.taps.size()) * shape_.outHeight);
 }
 
+double DirectDriver::tilesOfTap(int tiles, double inside) const {
+  int found = 0;
+  for (const Tap& tap : shape_.taps) {
+    for (int t = 0, x = 0; t < tiles; ++t) {
+      const int pixels = partSize(shape_.outWidth, tiles, t);
+      found += fitTap(tap.dx, shape_.strideWidth, x, pixels, shape_.inWidth, mostOut()).used > 0;
+      x += pixels;
+    }
+  }
+  return std::max(1.0, inside * shape_.outHeight * found / static_cast<double>(shape_.taps.size()));
+}
+
 double DirectDriver::cyclesOfLine(double blocks, int tiles, double inside) const {
   if (shape_.taps.empty()) return 1.5 * blocks * shape_.outWidth;  // zeros
   // Weights that come late hold up a kernel that has no registers for them.
@@ -103,6 +102,17 @@ double DirectDriver::cyclesOfLine(double blocks, int tiles, double inside) const
   const double near = !areFar && stayInL1(rows_ * static_cast<std::size_t>(std::ceil(blocks)) * bytesOfRow)
                           ? 1 - 1.0 / (double(tiles) * shape_.outHeight)
                           : 0;
+  // The first tile that a tap finds waits for weights that come from far caches.
+  const double all = std::max(shape_.weightBytes, double(packedFloats() * sizeof(float)));
+  const double ofFarBlock = farTransferCycles(all, bytesOfWeights) / all * bytesOfRow;
+  const double first = ofFarBlock == 0 ? 0 : 1 / (shape_.imagesOfWeights * tilesOfTap(tiles, inside));
+  // What of that is not hidden. Of one stream of weights hardware hides more than of runs, during which what comes
+  // next is fetched.
+  const bool isMemory = all > coreModel().lastCacheBytes, isStream = shape_.taps.size() == 1;
+  const auto notHidden = [&](double far, double there) {
+    if (isMemory) return (isStream ? 0.8 : 0.75) * far;
+    return isStream ? 0.3 * far : std::max(0.0, 0.65 * far - 0.2 * there);
+  };
   constexpr double permutedLatency = 3;  // of one tile it hides behind another's
   const auto cyclesOfRow = [&](int pixels, int used) {
     if (shape_.isPermuted)
@@ -115,7 +125,8 @@ double DirectDriver::cyclesOfLine(double blocks, int tiles, double inside) const
     // A core that has enough to do with the multiply-adds hides them.
     const double step = (1 - near) * stepCycles(kernels_, blocks, pixels, used) +
                         near * stepCycles(kernels_, blocks, pixels, used, true);
-    return std::max(arriving, step + late) * (shape_.isScattered && hasTwoWideUnits(kernels_) ? 1.1 : 1);
+    const double there = std::max(arriving, step + late) * (shape_.isScattered && hasTwoWideUnits(kernels_) ? 1.1 : 1);
+    return std::max(there + notHidden(first * ofFarBlock * blocks, there), first * ofFarBlock * blocks);
   };
   // With strides most of every part of a page that is fetched is not used, so input is better read fewer times.
   const double inputCycles = shape_.strideWidth > 1 && !shape_.isScattered ? 0.02 : 0;
@@ -353,130 +364,6 @@ void DirectDriver::chooseChunks() {
   const std::size_t parts =
       std::clamp<std::size_t>(inputBytes() / inputBytesAtOnce, 1, std::max<std::size_t>(1, outPixels / 56));
   tilesAtOnce_ = shape_.goesByLine ? tilesOfLine() : std::max<std::size_t>(1, (tiles_.size() + parts - 1) / parts);
-}
-
-namespace {
-
-/// Zeros for the 16 channels of a pixel, or what there is of them.
-void clearPixel(float* to, int channels) { std::memset(to, 0, static_cast<std::size_t>(channels) * sizeof(float)); }
-
-}  // namespace
-
-void DirectDriver::clear(const DirectRun& what) const {
-  if (what.writesPairs) return clearPixels(what, [](float* to, int) { std::fill_n(to, blockLength / 2, 0.0F); });
-  if (!what.isNonTemporal || shape_.isCut) return clearPixels(what, clearPixel);
-  clearPixels(what, [](float* to, int) { clearPixelNonTemporal(to); });
-  endNonTemporal();
-}
-
-template <class Clear>
-void DirectDriver::clearPixels(const DirectRun& what, const Clear& clear) const {
-  for (std::size_t g = what.firstGroup; g < what.endGroup; ++g) {
-    for (int block = 0; block < groups_[g].blocks; ++block) {
-      const std::ptrdiff_t plane = (groups_[g].firstBlock + block) * shape_.outPlane;
-      const bool isLast = groups_[g].firstBlock + block == shape_.outBlocks - 1;
-      const int channels = shape_.isCut && isLast ? shape_.lastOuts : blockLength;
-      for (int image = 0; image < what.images; ++image) {
-        for (std::size_t t = what.firstTile; t < what.endTile; ++t) {
-          float* to = what.output + image * what.outImage + plane + tiles_[t].output;
-          for (int p = 0; p < tiles_[t].pixels; ++p, to += shape_.outPixel) clear(to, channels);
-        }
-      }
-    }
-  }
-}
-
-void DirectDriver::run(const DirectRun& what) const {
-  if (shape_.taps.empty()) {
-    if (what.addend == nullptr) clear(what);
-    return;
-  }
-  if (what.writesPairs && !sumsAtOnce()) fail(taccInternalError, "parts of sums are not kept in bfloat16");
-  const std::size_t inBlocks = shape_.inCounts.size();
-  const std::ptrdiff_t pixelStride = shape_.inPixel * shape_.strideWidth;
-  const bool hasOwnKernel = pixelStride == 1 || pixelStride == 2 || pixelStride == 4;
-  const auto& kernels = shape_.isScattered                       ? kernels_.scattered[hasOwnKernel ? pixelStride : 0]
-                        : pixelStride == kernels_.blockPixel     ? kernels_.tile
-                        : pixelStride == 2 * kernels_.blockPixel ? kernels_.everySecond
-                                                                 : kernels_.strided;
-  const auto& halfKernels = pixelStride == kernels_.blockPixel ? kernels_.tileHalf : kernels_.stridedHalf;
-  TileCall call{};
-  bool isNonTemporal = false;
-  const std::size_t valuesOfTap = values_.size() / shape_.taps.size();
-  const std::size_t firstValue = what.firstTap * valuesOfTap;
-  call.values = values_.data() + firstValue;
-  call.valueCount = static_cast<int>((what.endTap == 0 ? values_.size() : what.endTap * valuesOfTap) - firstValue);
-  call.inputPixel = pixelStride;
-  call.outputPixel = shape_.outPixel;
-  call.writesPairs = what.writesPairs;
-  call.outputBlock = shape_.outPlane;
-  MemoryParts fetched = what.fetched;
-  const float* fetchedNext = fetched.first;
-  call.lanes = what.lanes;
-  call.offsets = what.offsets;
-  for (std::size_t g = what.firstGroup; g < what.endGroup; ++g) {
-    const OutGroup& group = groups_[g];
-    const TileKernel* const ofPixels = group.endsWithin                 ? halfKernels[group.blocks]
-                                       : !shape_.isPermuted             ? kernels[group.blocks]
-                                       : pixelStride == blockLength     ? kernels_.permuted
-                                       : pixelStride == 2 * blockLength ? kernels_.permutedEverySecond
-                                                                        : kernels_.permutedStrided;
-    const bool hasOwnTiles = group.endsWithin && !halfTiles_.empty();
-    const std::vector<Tile>& tiles = hasOwnTiles ? halfTiles_ : tiles_;
-    const auto tileOf = [&](std::size_t t) { return hasOwnTiles ? t * halfTiles_.size() / tiles_.size() : t; };
-    const std::size_t firstTile = tileOf(what.firstTile), endTile = tileOf(what.endTile);
-    const std::ptrdiff_t plane = group.firstBlock * shape_.outPlane;
-    const bool endsCut = shape_.isCut && group.firstBlock + group.blocks == shape_.outBlocks;
-    call.lastChannels = endsCut ? shape_.lastOuts : 0;
-    call.weights = what.packed + group.packed + static_cast<std::ptrdiff_t>(firstValue) * group.blocks * blockLength;
-    const bool fetches = what.fetchesInput && (shape_.goesByLine || g == what.firstGroup);
-    call.fetchFirst = static_cast<int>(g - what.firstGroup);
-    call.fetchStep = shape_.goesByLine ? static_cast<int>(what.endGroup - what.firstGroup) : 1;
-    for (std::size_t from = 0; from < inBlocks; from += chunkBlocks_) {
-      const std::size_t to = std::min(inBlocks, from + chunkBlocks_);
-      const float* ahead = call.weights + rowsBefore_[to] * group.blocks * blockLength;
-      call.weightsAhead = fetched.count > 0 ? &fetchedNext : &ahead;
-      if (what.weightsEnd != nullptr) {  // as many as are used now
-        const std::ptrdiff_t used = (rowsBefore_[to] - rowsBefore_[from]) * group.blocks * blockLength;
-        call.weightsEnd = ahead + std::min(used, what.weightsEnd - ahead);
-      }
-      call.bias = from == 0 && what.bias != nullptr ? what.bias + group.firstBlock * blockLength : nullptr;
-      call.activation = to == inBlocks ? what.activation : taccActivationNone;
-      isNonTemporal = call.isNonTemporal =
-          what.isNonTemporal && !shape_.isCut && what.addend == nullptr && chunkBlocks_ >= inBlocks;
-      for (int image = 0; image < what.images; ++image) {
-        const float* const input = what.input + image * what.inImage;
-        float* const output = what.output + image * what.outImage + plane;
-        const float* const addend =
-            from > 0 ? output : (what.addend != nullptr ? what.addend + image * what.outImage + plane : nullptr);
-        for (std::size_t t = firstTile; t < endTile; t += static_cast<std::size_t>(call.tiles)) {
-          const Tile& tile = tiles[t];
-          call.tiles = std::min(tile.following + 1, static_cast<int>(endTile - t));
-          call.inputTile = inputOf(tile.pixels);
-          const bool fetchesLines = shape_.goesByLine || shape_.isPermuted;
-          call.fetchDistance = !fetches ? 0 : fetchesLines ? shape_.strideHeight * shape_.inLine : call.inputTile;
-          call.outputTile = outputOf(tile.pixels);
-          const List& list = lists_[static_cast<std::size_t>(tile.list)];
-          call.runs = runs_.data() + list.first + from * static_cast<std::size_t>(list.taps);
-          call.runCount = static_cast<int>(to - from) * list.taps;
-          call.input = input + tile.input;
-          call.output = output + tile.output;
-          if (fetched.count > 0) {
-            call.tiles = std::min(call.tiles, tilesOfFetch);
-            const float* end = fetched.first + fetched.floats;
-            if (fetchedNext >= end && --fetched.count > 0) {
-              fetchedNext = fetched.first += fetched.step;
-              end = fetchedNext + fetched.floats;
-            }
-            call.weightsEnd = end;
-          }
-          call.addend = addend != nullptr ? addend + tile.output : nullptr;
-          ofPixels[tile.pixels](call);
-        }
-      }
-    }
-  }
-  if (isNonTemporal) endNonTemporal();
 }
 
 }  // namespace tacc::conv

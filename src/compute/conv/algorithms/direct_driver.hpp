@@ -42,6 +42,10 @@ struct DirectShape {
   /// the next line of input. For input from behind the L2 cache, most of whose lines of the cache a stride leaves
   /// out: hardware does not look ahead over those.
   bool goesByLine = false;
+  /// For prices: bytes of all weights that are gone through before the same come again, where these are more than the
+  /// driver's own, and for how many images each is read at a time.
+  double weightBytes = 0;
+  int imagesOfWeights = 1;
 };
 
 /// Several blocks of output channels that the kernel computes together.
@@ -187,6 +191,8 @@ class DirectDriver {
   int mostOut() const;
   /// The pairs of a line of the output and a tap whose line is inside the image.
   double insideLines() const;
+  /// Of an image, with so many tiles a line: those for which the weights of a tap are read, on average.
+  double tilesOfTap(int tiles, double inside) const;
   /// Cycles for a line of the output, by blocks and tiles. `inside`: the part of the taps' lines that is inside the
   /// image.
   double cyclesOfLine(double blocks, int tiles, double inside) const;

@@ -101,7 +101,12 @@ bool servesDirectForward(const Description& d) {
 std::unique_ptr<ConvPlan> makeDirectForward(const Description& d, const KernelSet& kernels) {
   DirectShape shape = forwardShape(d.shape, d.inputLayout, d.outputLayout, d.pairs);
   shape.goesByLine = goesByLine(d);
-  return std::make_unique<DirectForward>(d, kernels, DirectDriver(std::move(shape), kernels));
+  DirectDriver driver(shape, kernels);
+  if (isNarrow(shape) && !d.pairs.areRead && !d.pairs.areWritten) {
+    DirectDriver ofColumns(turned(std::move(shape)), kernels);
+    if (ofColumns.cycles() < driver.cycles()) return std::make_unique<DirectForward>(d, kernels, std::move(ofColumns));
+  }
+  return std::make_unique<DirectForward>(d, kernels, std::move(driver));
 }
 
 std::size_t biasWorkspaceBytes(const Description& d) {

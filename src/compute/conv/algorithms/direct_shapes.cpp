@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <bit>
 #include <cstdint>
+#include <utility>
 
 namespace tacc::conv {
 namespace {
@@ -79,6 +80,22 @@ DirectShape forwardShape(const Shape& s, taccLayout_t inLayout, taccLayout_t out
   }
   if (s.isLineOfImages()) joinImages(c, s, in, out);
   return c;
+}
+
+bool isNarrow(const DirectShape& shape) {
+  constexpr int mostPixels = 4;  // of more a tile of one line is as good
+  const int pixels = std::min(shape.inWidth, shape.outWidth);
+  return pixels <= mostPixels && shape.outHeight > shape.outWidth && !shape.isScattered && !shape.goesByLine;
+}
+
+DirectShape turned(DirectShape shape) {
+  std::swap(shape.inHeight, shape.inWidth);
+  std::swap(shape.inLine, shape.inPixel);
+  std::swap(shape.outHeight, shape.outWidth);
+  std::swap(shape.outLine, shape.outPixel);
+  std::swap(shape.strideHeight, shape.strideWidth);
+  for (Tap& tap : shape.taps) std::swap(tap.dy, tap.dx);
+  return shape;
 }
 
 std::vector<BackwardPhase> backwardPhases(const Shape& s, taccLayout_t inLayout, taccLayout_t outLayout, Pairs pairs) {

@@ -15,6 +15,11 @@ namespace tacc::conv {
 DirectShape forwardShape(const Shape& s, taccLayout_t inLayout = taccLayoutNchw16c,
                          taccLayout_t outLayout = taccLayoutNchw16c, Pairs pairs = {});
 
+/// Whether lines are so short, and many, that tiles of pixels below each other may be better; and the same correlation
+/// with lines and columns in each other's place.
+bool isNarrow(const DirectShape& shape);
+DirectShape turned(DirectShape shape);
+
 /// Backward to the input, a part of it: with stride s, input pixels whose coordinates are equal modulo s see the same
 /// taps, and are a correlation of stride 1 that writes every s-th pixel.
 struct BackwardPhase {

@@ -55,28 +55,31 @@ class FewChannelsBackwardWeights final : public ConvPlan {
         inside_(d.shape),
         tiles_(tiles),
         joinsLines_(joinsLines),
-        linesInTurn_(chooseLinesInTurn()) {
-    readsInside_ = image_.copiesWholeLines() && !inside_.isEmpty() && edgeCycles() < savedCycles();
+        linesInTurn_(chooseLinesInTurn()),
+        imagesTogether_(chooseImagesTogether()) {
+    readsInside_ =
+        imagesTogether_ == 1 && image_.copiesWholeLines() && !inside_.isEmpty() && edgeCycles() < savedCycles();
     if (d.maxWorkers <= 1) return;
     dealOut(tiles_, static_cast<std::size_t>(d.maxWorkers));
     tasks_ = tiles_.blockParts.size();
   }
 
   std::size_t workspaceBytes() const override {
-    const std::size_t scratch = image_.scratchFloats() * static_cast<std::size_t>(description_.maxWorkers);
+    const std::size_t scratch = scratchFloats() * static_cast<std::size_t>(description_.maxWorkers);
     return (scratch + (isBlocked() ? 0 : blockedFloats())) * sizeof(float);
   }
   double predictedSeconds() const override {
     const double lines = double(shape().batch) * shape().outHeight;
     const double sweeps = double(steps()) * image_.blocks();
     const double parts = ceilDivide(shape().outHeight, image_.linesAtOnce());
+    const double runs = parts * ceilDivide(shape().batch, imagesTogether_);
     const double tiles = static_cast<double>(tiles_.rowParts.size() * tiles_.blockParts.size());
-    const double beside = sweeps * tiles * image_.phases() * (lines * lineCycles + shape().batch * parts * callCycles);
-    // Every part of every image but the first adds to all sums.
+    const double beside = sweeps * tiles * image_.phases() * (lines * lineCycles + runs * callCycles);
+    // Every part of some images but the first adds to all sums.
     constexpr double bytesOfL1 = 24 * 1024;
     const double sumBytes = static_cast<double>(blockedFloats() * sizeof(float));
     const double bytesOfCycle = sumBytes > bytesOfL1 ? 20 : 64;
-    const double added = (shape().batch * parts - 1) * 2 * sumBytes / bytesOfCycle;
+    const double added = (runs - 1) * 2 * sumBytes / bytesOfCycle;
     const double inside = joinsLines_ ? 1 : image_.insidePart();
     const double cycles = lines * inside * shape().outWidth * sweeps * tiles_.cyclesOfPixel + beside + added +
                           shape().batch * (image_.copyCycles() + (readsInside_ ? edgeCycles() - savedCycles() : 0));
@@ -86,12 +89,11 @@ class FewChannelsBackwardWeights final : public ConvPlan {
 
   void run(const Buffers& buffers, const TaskExecutor& executor) const override {
     auto* const scratch = static_cast<float*>(buffers.workspace);
-    float* const blocked = isBlocked()
-                               ? buffers.result
-                               : scratch + image_.scratchFloats() * static_cast<std::size_t>(description_.maxWorkers);
+    float* const blocked =
+        isBlocked() ? buffers.result : scratch + scratchFloats() * static_cast<std::size_t>(description_.maxWorkers);
     executor.forEach(tasks_, [&](std::size_t index, int worker) {
       runTask(buffers, partOf(tiles_.blockParts.size(), tasks_, index),
-              scratch + static_cast<std::size_t>(worker) * image_.scratchFloats(), blocked);
+              scratch + static_cast<std::size_t>(worker) * scratchFloats(), blocked);
     });
     if (!isBlocked()) deliverGradient(blocked, buffers.result, shape(), description_.accumulate, executor);
   }
@@ -100,6 +102,8 @@ class FewChannelsBackwardWeights final : public ConvPlan {
   const Shape& shape() const { return description_.shape; }
   /// Of the kernel's lines, for each channel.
   int steps() const { return joinsLines_ ? 1 : shape().kernelHeight; }
+  /// Of a worker.
+  std::size_t scratchFloats() const { return image_.scratchFloats() * static_cast<std::size_t>(imagesTogether_); }
   bool isBlocked() const { return description_.weightLayout == taccWeightsBlocked; }
   std::size_t blockedFloats() const {
     const Shape& s = shape();
@@ -117,16 +121,23 @@ class FewChannelsBackwardWeights final : public ConvPlan {
     call.gradientLine = s.outWidth * out.pixel;
     call.gradientBlock = out.block;
     call.images = 1;
+    call.gradientImage = out.image;
     call.outputRow = outputRow();
     call.outputBlock = rowFloats * s.kernelHeight * s.kernelWidth;
     bool accumulates = isBlocked() && description_.accumulate;
-    for (int image = 0; image < s.batch; ++image) {
+    const bool isCopied = image_.scratchFloats() > 0;
+    call.inputImage = isCopied ? static_cast<std::ptrdiff_t>(image_.scratchFloats()) : inImage;
+    for (int image = 0; image < s.batch; image += call.images) {
       const float* const input = buffers.input + image * inImage;
       const float* const gradient = buffers.outputGradient + image * out.image;
+      call.images = std::min(imagesTogether_, s.batch - image);
       const auto copied = [&](PixelRange some) {
         for (int from = some.from; from < some.to; from += image_.linesAtOnce()) {
           const int to = std::min(some.to, from + image_.linesAtOnce());
           const LinesRead read{image_.lines(input, from, to, scratch), image_.line(), image_.plane(), {0, s.outWidth}};
+          for (int other = 1; isCopied && other < call.images; ++other) {
+            image_.lines(input + other * inImage, from, to, scratch + other * call.inputImage);
+          }
           sumParts(call, outs, {from, to}, read, gradient, result, accumulates);
         }
       };
@@ -187,6 +198,18 @@ class FewChannelsBackwardWeights final : public ConvPlan {
         std::ptrdiff_t{shape().outWidth} * tiles_.blockParts.front().size() * blockLength * sizeof(float);
     return steps() * image_.blocks() == 1 ? shape().outHeight
                                           : static_cast<int>(std::max<std::ptrdiff_t>(1, bytesInTurn / lineBytes));
+  }
+
+  /// Images of few pixels whose sums stay in registers, while what is read of all of them is in the L1 cache.
+  int chooseImagesTogether() const {
+    constexpr std::size_t bytesTogether = 24 * 1024;
+    const Shape& s = shape();
+    if (image_.linesAtOnce() < s.outHeight) return 1;
+    const std::size_t ofGradient = static_cast<std::size_t>(s.outHeight * s.outWidth) *
+                                   static_cast<std::size_t>(tiles_.blockParts.front().size()) * blockLength;
+    const std::size_t ofInput = static_cast<std::size_t>(s.inChannels * s.height * s.width);
+    const std::size_t bytes = std::max({ofGradient, ofInput, image_.scratchFloats()}) * sizeof(float);
+    return static_cast<int>(std::clamp<std::size_t>(bytesTogether / bytes, 1, static_cast<std::size_t>(s.batch)));
   }
 
   /// Some lines of the output, of which `read` is the first one.
@@ -274,6 +297,7 @@ class FewChannelsBackwardWeights final : public ConvPlan {
   bool joinsLines_;
   bool readsInside_ = false;
   int linesInTurn_;  // in which order sums are added, so for any number of workers
+  int imagesTogether_;
   std::size_t tasks_ = 1;
 };
 

@@ -5,6 +5,7 @@
 #include "compute/conv/algorithms.hpp"
 #include "compute/conv/algorithms/grouped.hpp"
 #include "compute/conv/cost.hpp"
+#include "compute/conv/task_partition.hpp"
 #include "compute/conv/weights.hpp"
 
 namespace tacc::conv {
@@ -12,6 +13,9 @@ namespace {
 
 /// Of the lines of input and gradient that are gone through at a time, for all taps: most of an L1 cache.
 constexpr std::size_t lineBytesAtOnce = 24 * 1024;
+
+/// Blocks of output channels that are gone through in turn, as neighbours read the same channels of the input.
+constexpr std::size_t mostInTurn = 8;
 
 constexpr std::size_t alignedFloats(std::size_t floats) {
   return (floats + blockLength - 1) / blockLength * blockLength;
@@ -42,10 +46,15 @@ class GroupedBackwardWeights final : public ConvPlan {
     const auto workers = static_cast<std::size_t>(d.maxWorkers);
     isReadOnce_ = !staysInL2(static_cast<std::size_t>(bytesSeen(blocks_.front(), shape().batch, false)));
     if (isReadOnce_ && (workers == 1 || blocks_.size() >= 4 * workers)) kernelLinesAtOnce_ = shape().kernelHeight;
+    blockParts_ = blocks_.size();
+    if (isReadOnce_ && kernelLinesAtOnce_ == shape().kernelHeight && shareSources()) {
+      const std::size_t tasks = workers == 1 ? 1 : 4 * workers;
+      blockParts_ = std::min(blocks_.size(), std::max(tasks, (blocks_.size() + mostInTurn - 1) / mostInTurn));
+    }
   }
 
   std::size_t workspaceBytes() const override {
-    return static_cast<std::size_t>(description_.maxWorkers) * sumFloatsOfTask() * sizeof(float);
+    return static_cast<std::size_t>(description_.maxWorkers) * blocksInTurn() * sumFloatsOfBlocks() * sizeof(float);
   }
   double predictedSeconds() const override {
     const Shape& s = shape();
@@ -60,8 +69,9 @@ class GroupedBackwardWeights final : public ConvPlan {
         tapCost_.pixel * lines * columns + tapCost_.tiles * s.kernelWidth * (calls * callCycles + lines * ofLine);
     // With strides hardware does not look ahead, and kernels wait for what they read, unless they fetch it before.
     const bool isFetched = isReadOnce_ && s.strideWidth == 2 && joinsThreeTaps(cut_.steps.front());
-    const double summed =
-        s.strideWidth > 1 && !isFetched ? s.batch * products + transfers() : std::max(s.batch * products, transfers());
+    // Where blocks take turns far memory is not hidden either.
+    const bool isAdded = (s.strideWidth > 1 && !isFetched) || (hasFarCaches() && takeTurns());
+    const double summed = isAdded ? s.batch * products + transfers() : std::max(s.batch * products, transfers());
     // Of groups of one channel products are too few to hide what is read and begun where two start in a cycle.
     const double isNotHidden = s.isDepthwise() && hasTwoWideUnits(kernels_) ? 1.3 : 1;
     return (isNotHidden * summed + deliveryCycles()) / assumedHertz;
@@ -71,23 +81,34 @@ class GroupedBackwardWeights final : public ConvPlan {
     const float* const input = buffers.input;
     clearGradient(buffers.result, description_.weightLayout, shape(), description_.accumulate);
     const auto parts = static_cast<std::size_t>(shape().kernelHeight / kernelLinesAtOnce_);
-    executor.forEach(blocks_.size() * parts, [&](std::size_t index, int worker) {
-      float* const sums = static_cast<float*>(buffers.workspace) + static_cast<std::size_t>(worker) * sumFloatsOfTask();
-      const Block& block = blocks_[index / parts];
+    executor.forEach(blockParts_ * parts, [&](std::size_t index, int worker) {
+      const std::size_t floats = sumFloatsOfBlocks();
+      float* const sums =
+          static_cast<float*>(buffers.workspace) + static_cast<std::size_t>(worker) * blocksInTurn() * floats;
+      const TaskPart some = partOf(blocks_.size(), blockParts_, index / parts);
       const int first = static_cast<int>(index % parts) * kernelLinesAtOnce_;
-      std::fill_n(sums, sumFloatsOfTask(), 0.0F);
-      const std::size_t ofLine = static_cast<std::size_t>(mostBlocks_) * sumFloats();
-      for (int image = 0; image < shape().batch; ++image) {
-        for (int line = 0; line < shape().outHeight; line += linesAtOnce_) {
+      std::fill_n(sums, (some.to - some.from) * floats, 0.0F);
+      const auto forEachLine = [&](const auto& visit) {
+        for (std::size_t block = some.from; block < some.to; ++block) {
           for (int r = 0; r < kernelLinesAtOnce_; ++r) {
-            sumPart(input, buffers.outputGradient, image, line, block, first + r,
-                    sums + static_cast<std::size_t>(r) * ofLine);
+            const std::size_t ofLine = static_cast<std::size_t>(r * mostBlocks_) * sumFloats();
+            visit(block, first + r, sums + (block - some.from) * floats + ofLine);
           }
         }
+      };
+      for (int image = 0; image < shape().batch; ++image) {
+        for (int line = 0; line < shape().outHeight; line += linesAtOnce_) {
+          forEachLine([&](std::size_t block, int r, float* to) {
+            if (fetchesLines() && !fetchesPixels(stepsOf(blocks_[block].span)) && r == first) {
+              const std::ptrdiff_t before = block == some.from ? 0 : endOfSources(block - 1);
+              fetchLines(input, buffers.outputGradient, image, line + linesAtOnce_, blocks_[block], before);
+            }
+            sumPart(input, buffers.outputGradient, image, line, blocks_[block], r, to);
+          });
+        }
       }
-      for (int r = 0; r < kernelLinesAtOnce_; ++r) {
-        deliver(sums + static_cast<std::size_t>(r) * ofLine, block, first + r, buffers.result);
-      }
+      forEachLine(
+          [&](std::size_t block, int r, const float* from) { deliver(from, blocks_[block], r, buffers.result); });
     });
   }
 
@@ -153,6 +174,7 @@ class GroupedBackwardWeights final : public ConvPlan {
       const double seen = bytesSeen(block, s.batch, isOnce);
       if (!staysInL2(static_cast<std::size_t>(seen))) repeated += seen / sizeof(float);
     }
+    if (hasFarCaches() && takeTurns()) repeated = 0;
     return (isOnce ? 1 : s.kernelHeight) * transferCycles(std::max(once, repeated) * sizeof(float), 10);
   }
   /// Of a block of the input, of an image, by a line of the kernel or by all of them.
@@ -200,9 +222,53 @@ class GroupedBackwardWeights final : public ConvPlan {
     return alignedFloats(mostSteps_ * static_cast<std::size_t>(shape().kernelWidth) * blockLength);
   }
 
-  /// Of a task: for each of its lines of the kernel and each block.
-  std::size_t sumFloatsOfTask() const {
+  /// Of a task: for each of its lines of the kernel, of blocks that are summed together; and how many such a task has.
+  std::size_t sumFloatsOfBlocks() const {
     return static_cast<std::size_t>(kernelLinesAtOnce_ * mostBlocks_) * sumFloats();
+  }
+
+  /// Whether any neighbours do, which groups that begin with blocks do not.
+  bool shareSources() const {
+    for (std::size_t block = 1; block < blocks_.size(); ++block) {
+      if (endOfSources(block - 1) > cut_.spans[blocks_[block].span].firstSource) return true;
+    }
+    return false;
+  }
+  bool takeTurns() const { return blockParts_ < blocks_.size(); }
+  std::size_t blocksInTurn() const { return (blocks_.size() + blockParts_ - 1) / blockParts_; }
+
+  /// Whether lines are fetched before they are read: where blocks take turns, hardware begins anew with each.
+  bool fetchesLines() const { return takeTurns() && shape().strideHeight == 1; }
+  /// Whether the kernel does that, pixel by pixel.
+  bool fetchesPixels(const GroupSteps& steps) const {
+    return fetchesLines() && steps.isPermuted && !sumsByVectors(steps) &&
+           shape().kernelHeight * shape().kernelWidth == 1;
+  }
+  /// Behind the blocks of the input that a block of results sees.
+  std::ptrdiff_t endOfSources(std::size_t block) const {
+    const std::size_t span = blocks_[block].span;
+    return cut_.spans[span].firstSource + static_cast<std::ptrdiff_t>(stepsOf(span).counts.size());
+  }
+  /// What a block of results reads of some lines of the output, of an image, from one on, and of the input, from its
+  /// block `firstSource` on.
+  void fetchLines(const float* input, const float* gradient, int image, int from, const Block& block,
+                  std::ptrdiff_t firstSource) const {
+    const Shape& s = shape();
+    const auto fetch = [](const float* plane, int width, int first, int end) {
+      for (std::ptrdiff_t i = std::ptrdiff_t{first} * width; i < std::ptrdiff_t{end} * width; ++i) {
+        __builtin_prefetch(plane + i * blockLength, 0, 2);
+      }
+    };
+    const GroupSpan& span = cut_.spans[block.span];
+    const int to = std::min(s.outHeight, from + linesAtOnce_);
+    const std::ptrdiff_t out = std::ptrdiff_t{image} * s.outBlocks() + span.firstTarget + block.ofSpan;
+    for (int b = 0; b < block.count; ++b) fetch(gradient + (out + b) * s.outPlane(), s.outWidth, from, to);
+    const int reach = (s.kernelHeight - 1) * s.dilationHeight - s.padHeight;
+    const std::ptrdiff_t end = span.firstSource + static_cast<std::ptrdiff_t>(stepsOf(block.span).counts.size());
+    for (std::ptrdiff_t b = std::max<std::ptrdiff_t>(firstSource, span.firstSource); b < end; ++b) {
+      fetch(input + (std::ptrdiff_t{image} * s.inBlocks() + b) * s.inPlane(), s.width,
+            std::clamp(from + reach, 0, s.height), std::clamp(to + reach, 0, s.height));
+    }
   }
 
   /// What some lines of an image's output, from one on, contribute to line r of the kernel.
@@ -234,14 +300,14 @@ class GroupedBackwardWeights final : public ConvPlan {
     call.images = 1;
     call.outputRow = blockLength;
     call.accumulate = true;
-    if (kernelLinesAtOnce_ > 1) {  // which is when it comes from behind the L2 cache
+    const bool isThree = joinsThreeTaps(steps);
+    if (isThree ? kernelLinesAtOnce_ > 1 : fetchesPixels(steps)) {  // which is when it comes from behind the L2 cache
       call.inputAhead = linesAtOnce_ * call.inputLine;
       call.gradientAhead = linesAtOnce_ * call.gradientLine;
     }
     int firstStep = 0;
     for (std::size_t b = 0; b < steps.counts.size(); ++b) {
       const float* const plane = input + static_cast<std::ptrdiff_t>(b) * s.inPlane() + (b == 0 ? steps.firstValue : 0);
-      const bool isThree = joinsThreeTaps(steps);
       if (isThree) {
         call.lines = lines;
         call.pixels = s.outWidth;
@@ -407,7 +473,8 @@ class GroupedBackwardWeights final : public ConvPlan {
   int linesAtOnce_ = 1;
   bool isReadOnce_ = false;    // with one worker; prices are of that
   int kernelLinesAtOnce_ = 1;  // of which one task goes through the images together
-  TapCost tapCost_;            // of all blocks
+  std::size_t blockParts_ = 1;
+  TapCost tapCost_;  // of all blocks
 };
 
 }  // namespace

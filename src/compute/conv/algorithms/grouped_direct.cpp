@@ -35,7 +35,8 @@ std::vector<Number> forEveryTap(const GroupSteps& steps, const std::vector<Numbe
   return result;
 }
 
-std::vector<Part> partsOf(const Description& d, const GroupSteps& steps, const KernelSet& kernels) {
+/// `weightBytes`: of all kinds.
+std::vector<Part> partsOf(const Description& d, const GroupSteps& steps, double weightBytes, const KernelSet& kernels) {
   std::vector<BackwardPhase> phases;
   if (d.pass == taccConvForward) {
     std::vector<int> taps(static_cast<std::size_t>(d.shape.kernelHeight) *
@@ -56,6 +57,7 @@ std::vector<Part> partsOf(const Description& d, const GroupSteps& steps, const K
     shape.outBlocks = steps.blocks;
     shape.lastOuts = blockLength;
     shape.isPermuted = steps.isPermuted;
+    shape.weightBytes = weightBytes;
     shape.firstValue = steps.firstValue;
     const std::size_t taps = phase.taps.size();
     parts.push_back({phase.output, std::move(phase.taps), DirectDriver(std::move(shape), kernels),
@@ -80,8 +82,14 @@ class Grouped final : public ConvPlan {
                        kernels)),
         weights_(d, cut_, !isForward_) {
     std::size_t tiles = 1;
+    double weightBytes = 0;
+    for (const GroupSpan& span : cut_.spans) {
+      const GroupSteps& steps = cut_.steps[static_cast<std::size_t>(span.steps)];
+      weightBytes += double(steps.total()) * steps.blocks * blockLength * sizeof(float);
+    }
+    weightBytes *= double(shape().kernelHeight) * shape().kernelWidth;
     for (const GroupSteps& steps : cut_.steps) {
-      parts_.push_back(partsOf(d, steps, kernels));
+      parts_.push_back(partsOf(d, steps, weightBytes, kernels));
       const DirectDriver& first = parts_.back().front().driver;
       tiles = std::max(tiles, first.tiles());
       tileParts_ = std::max(tileParts_, (first.tiles() + first.tilesAtOnce() - 1) / first.tilesAtOnce());
@@ -114,7 +122,12 @@ class Grouped final : public ConvPlan {
     if (isForward_ && shape().strideWidth > 1 && !isFetched) {
       return (cycles_ * shape().batch + transferCycles(bytes, 6)) / assumedHertz;
     }
-    return std::max(cycles_ * shape().batch, transferCycles(bytes, hasPhases ? bytesOfPhases() : 9)) / assumedHertz;
+    if (hasPhases && hasFarCaches()) {  // which are not hidden then
+      const double moved = isNonTemporal_ ? streamedCycles(bytes, 14) : transferCycles(bytes, bytesOfPhases());
+      return (cycles_ * shape().batch + moved) / assumedHertz;
+    }
+    return overlappedCycles(cycles_ * shape().batch, transferCycles(bytes, hasPhases ? bytesOfPhases() : 9)) /
+           assumedHertz;
   }
 
   void pack(const float* weights, float* packed) const override {

@@ -49,7 +49,7 @@ class GroupedSpread final : public ConvPlan {
     }
     const double floats = double(s.inBlocks()) * static_cast<double>(s.inPlane()) +
                           double(s.outBlocks()) * static_cast<double>(s.outPlane());
-    return std::max(cycles * s.batch, transferCycles(floats * s.batch * sizeof(float), 9)) / assumedHertz;
+    return overlappedCycles(cycles * s.batch, transferCycles(floats * s.batch * sizeof(float), 9)) / assumedHertz;
   }
 
   void pack(const float* weights, float* packed) const override {

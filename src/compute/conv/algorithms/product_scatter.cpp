@@ -154,7 +154,11 @@ class ProductScatter final : public ConvPlan {
         (isGrouped() ? 2.0 * directions_.targetChannels : 10.0) * directions_.targetHeight * directions_.targetWidth;
     const double column = pixels * taps() * lanes_ * sizeof(float);
     const double moved = staysInL2(scratchFloats() * sizeof(float)) ? 0 : 2 * column / 16;
-    return (drivers_.front().cycles() + added + delivered + moved) * shape().batch * shape().groups / assumedHertz;
+    const double ofGroup = drivers_.front().cycles() + added + delivered + moved;
+    const double floats = shape().batch * (double(shape().inBlocks()) * static_cast<double>(shape().inPlane()) +
+                                           double(shape().outBlocks()) * static_cast<double>(shape().outPlane()));
+    // What comes from far caches is not hidden.
+    return (ofGroup * shape().batch * shape().groups + farTransferCycles(floats * sizeof(float), 9)) / assumedHertz;
   }
 
   void pack(const float* weights, float* packed) const override {

@@ -46,6 +46,7 @@ DirectShape productShape(const Shape& s, int images) {
   c.outBlocks = tapCount(s);
   c.strideHeight = c.strideWidth = 1;
   c.taps = {{0, 0}};
+  c.weightBytes = double(s.inBlocks()) * tapCount(s) * s.outChannels * blockLength * sizeof(float);
   return c;
 }
 

@@ -122,7 +122,7 @@ struct GradientCall {
   bool beginsWithin = false, endsWithin = false;
   // For those of three taps: pixels of a line of the input, and how many of the output come before them.
   int inputPixels, shift;
-  // Likewise, with a stride of 2: how far behind what is read both tensors are fetched into the L2 cache; 0: not.
+  // For permuted ones: how far behind what is read both tensors are fetched into the L2 cache; 0: not.
   std::ptrdiff_t inputAhead = 0, gradientAhead = 0;
 };
 

@@ -201,6 +201,10 @@ void permutedGradient(const GradientCall& call) {
         const float* input = call.input + image * call.inputImage + line * call.inputLine;
         const float* from = call.gradient + image * call.gradientImage + line * call.gradientLine + v * TACC_LANES;
         const auto addPixel = [&](Vector(&to)[kRows]) __attribute__((always_inline)) {
+          if (call.inputAhead != 0) {
+            __builtin_prefetch(input + call.inputAhead, 0, 2);
+            __builtin_prefetch(from + call.gradientAhead, 0, 2);
+          }
           const Vector g = load(from);
 #pragma GCC unroll 16
           for (int row = 0; row < kRows; ++row) to[row] += g * permuted(input + offsets[row], lanes[row]);
