@@ -32,9 +32,10 @@ constexpr bool hasDilatedKernel(int width, int stride, int dilation, int pad) {
          pad <= dilation * (width - 1);
 }
 
-/// Whether a tensor's pixels may be apart, as those of NHWC are; and whether there are kernels for that.
+/// Whether a tensor's pixels may be apart, as those of NHWC are, unless they are one block; and whether there are
+/// kernels for that.
 constexpr bool isApart(const Description& d) {
-  return d.inputLayout == taccLayoutNhwc || d.outputLayout == taccLayoutNhwc;
+  return (d.inputLayout == taccLayoutNhwc || d.outputLayout == taccLayoutNhwc) && d.shape.inChannels != blockLength;
 }
 /// Whether the last block of channels begins some channels earlier, so that it ends with the last one: in NHWC another
 /// pixel is behind it. What the last two blocks share is computed twice, alike, so nothing may be added to what is

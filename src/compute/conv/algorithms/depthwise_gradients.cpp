@@ -334,7 +334,7 @@ class DepthwiseGradients final : public ConvPlan {
 bool servesDepthwiseGradients(const Description& d) {
   const bool isServed = d.pass == taccConvBackwardWeights || (d.pass == taccConvBackwardData && !servesDepthwise(d));
   if (isApart(d)) return d.shape.isDepthwise() && d.pass == taccConvBackwardWeights && hasKernelsApart(d);
-  return d.shape.isDepthwise() && isServed && d.inputLayout == taccLayoutNchw16c;
+  return d.shape.isDepthwise() && isServed && hasBlockSteps(d.inputLayout) && hasBlockSteps(d.outputLayout);
 }
 
 std::unique_ptr<ConvPlan> makeDepthwiseGradients(const Description& d, const KernelSet& kernels) {

@@ -72,7 +72,14 @@ class PlainPlan final : public ConvPlan {
     const double out = reorderCycles(out_) * (description_.residual ? 2 : 1);
     return (in + out) * images_ * parts() / assumedHertz;
   }
-  double predictedSeconds() const override { return first_->predictedSeconds() * parts() + reorderSeconds(); }
+  double predictedSeconds() const override {
+    // Of parts of the batch the inner plan believes that they are in the caches.
+    constexpr double bytesOfMemory = 9;
+    const int batch = description_.shape.batch;
+    const auto bytes = static_cast<double>((in_.outerFloats(batch) + out_.outerFloats(batch)) * sizeof(float));
+    const double moved = parts() > 1 ? transferCycles(bytes, bytesOfMemory) / assumedHertz : 0;
+    return std::max(first_->predictedSeconds() * parts(), moved) + reorderSeconds();
+  }
 
   void run(const Buffers& buffers, const TaskExecutor& executor) const override {
     auto* const bytes = static_cast<std::byte*>(buffers.workspace);
