@@ -183,7 +183,8 @@ double DirectDriver::apartLineCycles(int blocks) const {
   constexpr double ofLine = 11;
   const double lines = double(shape_.outHeight) * shape_.outWidth * shape_.outBlocks;
   const bool isApart = shape_.outPixel > blockLength && shape_.outPlane == blockLength;
-  const bool isFar = coreModel().hasFarCaches && !staysInL2(static_cast<std::size_t>(lines) * bytesOfRow);
+  const bool isFar =
+      coreModel().hasFarCaches && !staysInL2(static_cast<std::size_t>(lines * shape_.images) * bytesOfRow);
   return isApart && isFar ? lines * ofLine / blocks : 0;
 }
 

@@ -27,6 +27,7 @@ struct DirectShape {
   int outBlocks;
   int lastOuts = blockLength;  // channels of the last of these
   bool isCut = false;          // behind which another pixel begins, as in NHWC: no more than they are written
+  int images = 1;              // that are written one after the other, as far as prices go
   int outHeight, outWidth;
   std::ptrdiff_t outPixel, outLine, outPlane;
   int strideHeight, strideWidth;

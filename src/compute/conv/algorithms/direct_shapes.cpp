@@ -66,6 +66,7 @@ DirectShape forwardShape(const Shape& s, taccLayout_t inLayout, taccLayout_t out
   c.outBlocks = ceilDivide(s.outPerGroup(), blockLength);
   c.lastOuts = s.outPerGroup() - (c.outBlocks - 1) * blockLength;
   c.isCut = !hasWholeBlocks(outLayout, s.outChannels);
+  c.images = s.batch;
   c.outHeight = isProduct ? 1 : s.outHeight;
   c.outWidth = isProduct ? s.outHeight * s.outWidth : s.outWidth;
   c.outPixel = out.pixel;
@@ -107,6 +108,7 @@ std::vector<BackwardPhase> backwardPhases(const Shape& s, taccLayout_t inLayout,
   c.outBlocks = ceilDivide(s.inPerGroup(), blockLength);
   c.lastOuts = s.inPerGroup() - (c.outBlocks - 1) * blockLength;
   c.isCut = !hasWholeBlocks(inLayout, s.inChannels);
+  c.images = s.batch;
   c.outPixel = s.strideWidth * in.pixel;
   c.outLine = std::ptrdiff_t{s.strideHeight} * s.width * in.pixel;
   c.outPlane = in.block;
