@@ -21,7 +21,7 @@ constexpr TaskPart partOf(std::size_t count, std::size_t parts, std::size_t inde
 }
 
 /// Small images go together, so that weights are used for more than a few pixels.
-constexpr int imagesTogether(int batch, int pixelsOfImage) {
+constexpr int imagesOfTask(int batch, int pixelsOfImage) {
   constexpr int pixelsWanted = 196;
   return std::clamp(pixelsWanted / pixelsOfImage, 1, batch);
 }
@@ -33,7 +33,7 @@ class TaskPartition {
   TaskPartition(const DirectDriver& driver, int batch, int channelGroups, int pixelsOfImage, int maxWorkers,
                 std::size_t leastTileParts = 1)
       : batch_(static_cast<std::size_t>(batch)), channelGroups_(static_cast<std::size_t>(channelGroups)) {
-    imagesAtOnce_ = static_cast<std::size_t>(imagesTogether(batch, pixelsOfImage));
+    imagesAtOnce_ = static_cast<std::size_t>(imagesOfTask(batch, pixelsOfImage));
     const auto workers = static_cast<std::size_t>(maxWorkers);
     if (workers > 1) imagesAtOnce_ = std::min(imagesAtOnce_, std::max<std::size_t>(1, batch_ / (2 * workers)));
     imageParts_ = (batch_ + imagesAtOnce_ - 1) / imagesAtOnce_;

@@ -199,7 +199,7 @@ std::vector<Phase> phasesOf(const Description& d, const KernelSet& kernels, bool
   const int pixels = ceilDivide(s.height, s.strideHeight) * ceilDivide(s.width, s.strideWidth);
   for (BackwardPhase& phase : all) {
     phase.driver.weightBytes = taps * s.groups * s.outPerGroup() * phase.driver.outBlocks * blockLength * sizeof(float);
-    phase.driver.imagesOfWeights = imagesTogether(s.lines(), pixels);
+    phase.driver.imagesOfWeights = imagesOfTask(s.lines(), pixels);
     DirectShape shape = areTurned ? turned(std::move(phase.driver)) : std::move(phase.driver);
     phases.push_back({phase.output, std::move(phase.taps), DirectDriver(std::move(shape), kernels), 0});
   }

@@ -3,14 +3,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
-#include <cstdlib>
 #include <map>
 #include <optional>
 #include <utility>
 
 #include "compute/conv/algorithms/tap_fit.hpp"
-#include "compute/conv/core_model.hpp"
 #include "compute/conv/cost.hpp"
 #include "compute/conv/shape.hpp"
 
@@ -20,19 +17,8 @@ namespace {
 // As weightBytesAtOnce a part of an L2 cache of 1 MiB. Larger ones gain nothing, smaller ones lose little.
 constexpr std::size_t inputBytesAtOnce = 384 * 1024;
 
-constexpr std::size_t bytesOfRow = blockLength * sizeof(float);
-
-/// A cycle, of weights that come from memory.
-constexpr double bytesOfWeights = 9;
-
-// What a run of values costs beside its products. Permuted, several of them are one.
-constexpr double cyclesOfRun = 4, cyclesOfPermutedRun = 1;
-
 /// What a permuted tile costs beside, whatever its width: its tables of lanes.
 constexpr double cyclesOfPermutedTile = 20;
-
-/// What reading a value costs whose line of the cache another pixel of the tile has driven out of the L1 cache.
-constexpr double cyclesOfLostLine = 0.6;
 
 }  // namespace
 
@@ -63,169 +49,6 @@ DirectDriver::DirectDriver(DirectShape shape, const KernelSet& kernels) : shape_
 int DirectDriver::mostOut() const {
   const bool isEveryPixel = shape_.strideWidth * shape_.inPixel == kernels_.blockPixel;
   return isEveryPixel && !shape_.isPermuted ? mostMasked : mostMaskedOfStride;
-}
-
-double DirectDriver::insideLines() const {
-  if (shape_.taps.empty()) return 1;
-  double inside = 0;
-  for (const Tap& tap : shape_.taps) {
-    // Lines before the first and behind the last one that the tap finds.
-    const int before = tap.dy >= 0 ? 0 : std::min(shape_.outHeight, ceilDivide(-tap.dy, shape_.strideHeight));
-    const int left = shape_.inHeight - tap.dy;
-    const int end = left <= 0 ? 0 : std::min(shape_.outHeight, ceilDivide(left, shape_.strideHeight));
-    inside += std::max(0, end - before);
-  }
-  return inside / (static_cast<double>(shape_.taps.size()) * shape_.outHeight);
-}
-
-double DirectDriver::tilesOfTap(int tiles, double inside) const {
-  int found = 0;
-  for (const Tap& tap : shape_.taps) {
-    for (int t = 0, x = 0; t < tiles; ++t) {
-      const int pixels = partSize(shape_.outWidth, tiles, t);
-      found += fitTap(tap.dx, shape_.strideWidth, x, pixels, shape_.inWidth, mostOut()).used > 0;
-      x += pixels;
-    }
-  }
-  return std::max(1.0, inside * shape_.outHeight * found / static_cast<double>(shape_.taps.size()));
-}
-
-double DirectDriver::cyclesOfLine(double blocks, int tiles, double inside) const {
-  if (shape_.taps.empty()) return 1.5 * blocks * shape_.outWidth;  // zeros
-  // Weights that come late hold up a kernel that has no registers for them.
-  const bool areFar = !staysInL2(packedFloats() * sizeof(float));
-  const int vectors = static_cast<int>(blocks * blockLength / kernels_.fmaLanes);
-  // Permuted, taps side by side share what is permuted.
-  const bool isShared = shape_.strideWidth <= 2 && shape_.taps.size() > 1 && shape_.taps[0].dy == shape_.taps[1].dy &&
-                        std::abs(shape_.taps[0].dx - shape_.taps[1].dx) == 1;
-  // Tiles of an image behind the first one find few weights in the L1 cache.
-  const double near = !areFar && stayInL1(rows_ * static_cast<std::size_t>(std::ceil(blocks)) * bytesOfRow)
-                          ? 1 - 1.0 / (double(tiles) * shape_.outHeight)
-                          : 0;
-  // The first tile that a tap finds waits for weights that come from far caches.
-  const double all = std::max(shape_.weightBytes, double(packedFloats() * sizeof(float)));
-  const double ofFarBlock = farTransferCycles(all, bytesOfWeights) / all * bytesOfRow;
-  const double first = ofFarBlock == 0 ? 0 : 1 / (shape_.imagesOfWeights * tilesOfTap(tiles, inside));
-  // What of that is not hidden. Of one stream of weights hardware hides more than of runs, during which what comes
-  // next is fetched.
-  const bool isMemory = all > coreModel().lastCacheBytes, isStream = shape_.taps.size() == 1;
-  const auto notHidden = [&](double far, double there) {
-    if (isMemory) return (isStream ? 0.8 : 0.75) * far;
-    return isStream ? 0.3 * far : std::max(0.0, 0.65 * far - 0.2 * there);
-  };
-  constexpr double permutedLatency = 3;  // of one tile it hides behind another's
-  const auto cyclesOfRow = [&](int pixels, int used) {
-    if (shape_.isPermuted)
-      return std::max(permutedLatency, (isShared ? 1.15 : 1.7) * productCycles(kernels_, blocks, used));
-    // A step of few pixels is over before its weights are there.
-    constexpr double cyclesOfFarBlock = 3;
-    const double arriving = areFar ? cyclesOfFarBlock * blocks : 0;
-    const double late = areFar && heldWeights(kernels_.registers, vectors, pixels) < vectors ? 0.5 : 0;
-    // Values that do not come in runs have addresses of their own.
-    // A core that has enough to do with the multiply-adds hides them.
-    const double step = (1 - near) * stepCycles(kernels_, blocks, pixels, used) +
-                        near * stepCycles(kernels_, blocks, pixels, used, true);
-    const double there = std::max(arriving, step + late) * (shape_.isScattered && hasTwoWideUnits(kernels_) ? 1.1 : 1);
-    return std::max(there + notHidden(first * ofFarBlock * blocks, there), first * ofFarBlock * blocks);
-  };
-  // With strides most of every part of a page that is fetched is not used, so input is better read fewer times.
-  const double inputCycles = shape_.strideWidth > 1 && !shape_.isScattered ? 0.02 : 0;
-  // Short steps feel it too when what is fetched for the next block of channels takes their places.
-  const int kept = linesKept(shape_.strideWidth * shape_.inPixel) / (kernels_.fmaLanes < blockLength ? 2 : 1);
-  // Taps that lie above each other leave out the same pixels.
-  std::map<int, int> columns;  // where a tap reads -> how many taps
-  for (const Tap& tap : shape_.taps) ++columns[tap.dx];
-  const double ofTap =
-      static_cast<double>(rows_) * inside / std::max<double>(1, static_cast<double>(shape_.taps.size()));
-  const double runsOfTap = shape_.isScattered ? 0 : inside * static_cast<double>(shape_.inCounts.size());
-  const double valuesOfRun = runsOfTap > 0 ? ofTap / runsOfTap : 0;
-  const auto cyclesOfTaps = [&](int taps, int pixels, int used) {
-    const double row = cyclesOfRow(pixels, used) + (used < kept ? inputCycles : inputCycles + cyclesOfLostLine) * used;
-    // Sums that wait for themselves leave time for what a run costs beside.
-    const double waiting = std::max(0.0, latencyCycles - productCycles(kernels_, blocks, used));
-    return taps * (ofTap * row + runsOfTap * std::max(0.0, (shape_.isPermuted ? cyclesOfPermutedRun : cyclesOfRun) -
-                                                               valuesOfRun * waiting));
-  };
-  // As makeTiles() does.
-  const auto cyclesOfTile = [&](const auto& self, int x, int pixels) -> double {
-    double cycles = tileCycles(kernels_, blocks, pixels);
-    for (const auto& [dx, taps] : columns) {
-      const TapFit fit = fitTap(dx, shape_.strideWidth, x, pixels, shape_.inWidth, mostOut());
-      if (fit.used == 0) continue;
-      if (!fit.mask) return callCycles + self(self, x, pixels / 2) + self(self, x + pixels / 2, pixels - pixels / 2);
-      cycles += cyclesOfTaps(taps, pixels, fit.used);
-    }
-    return cycles;
-  };
-  const auto isInside = [&](int x, int pixels) {
-    return columns.empty() || (x * shape_.strideWidth + columns.begin()->first >= 0 &&
-                               (x + pixels - 1) * shape_.strideWidth + columns.rbegin()->first < shape_.inWidth);
-  };
-  const int least = shape_.outWidth / tiles;
-  double whole[2] = {-1, -1};  // of a tile without a mask, of that many pixels and of one more
-  double cycles = callCycles;
-  for (int t = 0, x = 0; t < tiles; ++t) {
-    const int pixels = partSize(shape_.outWidth, tiles, t);
-    if (isInside(x, pixels)) {
-      double& known = whole[pixels - least];
-      if (known < 0) known = cyclesOfTile(cyclesOfTile, x, pixels);
-      cycles += known;
-    } else {
-      cycles += callCycles + cyclesOfTile(cyclesOfTile, x, pixels);
-    }
-    x += pixels;
-  }
-  return cycles;
-}
-
-double DirectDriver::apartLineCycles(int blocks) const {
-  // Of a line of the cache by itself; those that follow each other hardware asks for together.
-  constexpr double ofLine = 11;
-  const double lines = double(shape_.outHeight) * shape_.outWidth * shape_.outBlocks;
-  const bool isApart = shape_.outPixel > blockLength && shape_.outPlane == blockLength;
-  const bool isFar =
-      coreModel().hasFarCaches && !staysInL2(static_cast<std::size_t>(lines * shape_.images) * bytesOfRow);
-  return isApart && isFar ? lines * ofLine / blocks : 0;
-}
-
-DirectDriver::Blocking DirectDriver::chooseBlocking(int outBlocks) const {
-  Blocking best{};
-  const double inside = insideLines();
-  for (int blocks = 1; blocks <= std::min(maxBlocks, outBlocks); ++blocks) {
-    const int limit = shape_.isPermuted ? kernels_.permutedPixelLimit : kernels_.pixelLimit[blocks];
-    if (limit == 0) continue;
-    const int groups = ceilDivide(outBlocks, blocks);
-    const int smaller = outBlocks / groups;
-    const int larger = outBlocks % groups;  // groups of one block more
-    // The largest tiles may be slower, where they read weights over and over.
-    for (int size = limit; size >= std::max(1, limit - 2); --size) {
-      const int tiles = ceilDivide(shape_.outWidth, size);
-      double cycles = (groups - larger) * cyclesOfLine(smaller, tiles, inside);
-      if (larger > 0) cycles += larger * cyclesOfLine(smaller + 1, tiles, inside);
-      cycles = cycles * shape_.outHeight + apartLineCycles(blocks);
-      if (best.blocks == 0 || cycles < best.cycles) best = {blocks, tiles, cycles};
-    }
-  }
-  return best;
-}
-
-std::optional<DirectDriver::Blocking> DirectDriver::chooseHalf(Blocking& whole) const {
-  const bool canHalve = !shape_.isScattered && !shape_.isPermuted && !shape_.taps.empty();
-  if (!canHalve || shape_.lastOuts > blockLength / 2) return std::nullopt;
-  const int blocks = std::min(shape_.outBlocks, 2);
-  Blocking half{};
-  const double inside = insideLines();
-  const int limit = kernels_.halfPixelLimit[blocks];
-  for (int size = limit; size > limit / 2; --size) {
-    const int tiles = ceilDivide(shape_.outWidth, size);
-    const double cycles = shape_.outHeight * cyclesOfLine(blocks - 0.5, tiles, inside);
-    if (half.blocks == 0 || cycles < half.cycles) half = {blocks, tiles, cycles};
-  }
-  if (half.blocks == 0) return std::nullopt;
-  const Blocking before = shape_.outBlocks > half.blocks ? chooseBlocking(shape_.outBlocks - half.blocks) : Blocking{};
-  if (before.cycles + half.cycles >= whole.cycles) return std::nullopt;
-  whole = before;
-  return half;
 }
 
 bool DirectDriver::reachesFurthest(const Tap& tap) const {

@@ -1,4 +1,4 @@
-// Which pixels of a tile a tap finds inside a line of the image.
+// Which pixels of a tile a tap finds inside the image.
 #pragma once
 
 #include <optional>
