@@ -243,6 +243,9 @@ case $what in
         says "  MPI_I$(echo $name | tr A-Z a-z) +3 +[0-9]+ +0  -\$"
       done
       for name in Allreduce Bcast Alltoallv Barrier; do says "  MPI_${name}_init +3 +[0-9]+ +0  -\$"; done
+      if [ -n "$countsFromZero" ]; then
+        for name in Allreduce Iallreduce Allgatherv; do says "  MPI_${name}_c +3 +[0-9]+ +0  -\$"; done
+      fi
       [ -z "$countsFromZero" ] || continue
       library=$alone/libtacc_mpi.so preloaded $ranks on "$program"
       says '^all right$'
