@@ -64,64 +64,64 @@ class DrawnWindow : public Window {
  public:
   DrawnWindow(const Twin& twin, int kind) {
     if (!twin.isPart()) return;
-    MPI_Comm_dup(twin.comm, &comm_);
-    rank_ = rankIn(comm_);
-    places_.ranks = ranksIn(comm_);
-    const auto count = static_cast<std::size_t>(places_.all());
+    MPI_Comm_dup(twin.comm, &comm);
+    rank = rankIn(comm);
+    places.ranks = ranksIn(comm);
+    const auto count = static_cast<std::size_t>(places.all());
     const auto bytes = static_cast<MPI_Aint>(count * sizeof(std::int64_t));
     constexpr int unit = sizeof(std::int64_t);
-    starts_.assign(static_cast<std::size_t>(places_.ranks), 0);
+    starts_.assign(static_cast<std::size_t>(places.ranks), 0);
     switch (kind) {
       case 0:
         owned_.resize(count);
         at_ = owned_.data();
-        MPI_Win_create(at_, bytes, unit, MPI_INFO_NULL, comm_, &window_);
+        MPI_Win_create(at_, bytes, unit, MPI_INFO_NULL, comm, &handle);
         break;
       case 1:
-        MPI_Win_allocate(bytes, unit, MPI_INFO_NULL, comm_, static_cast<void*>(&at_), &window_);
+        MPI_Win_allocate(bytes, unit, MPI_INFO_NULL, comm, static_cast<void*>(&at_), &handle);
         break;
       case 2:
-        MPI_Win_allocate_shared(bytes, unit, MPI_INFO_NULL, comm_, static_cast<void*>(&at_), &window_);
+        MPI_Win_allocate_shared(bytes, unit, MPI_INFO_NULL, comm, static_cast<void*>(&at_), &handle);
         break;
       default: {
         owned_.resize(count);
         at_ = owned_.data();
         unit_ = unit;
-        MPI_Win_create_dynamic(MPI_INFO_NULL, comm_, &window_);
-        MPI_Win_attach(window_, at_, bytes);
+        MPI_Win_create_dynamic(MPI_INFO_NULL, comm, &handle);
+        MPI_Win_attach(handle, at_, bytes);
         MPI_Aint start = 0;
         MPI_Get_address(at_, &start);
-        MPI_Allgather(&start, 1, MPI_AINT, starts_.data(), 1, MPI_AINT, comm_);
+        MPI_Allgather(&start, 1, MPI_AINT, starts_.data(), 1, MPI_AINT, comm);
       }
     }
-    model_.assign(static_cast<std::size_t>(places_.ranks), std::vector<std::int64_t>(count));
-    for (int r = 0; r < places_.ranks; ++r)
-      for (int i = 0; i < longCount; ++i) cell(r, places_.read() + i) = 1000000 * (r + 1) + i;
-    MPI_Win_lock(MPI_LOCK_EXCLUSIVE, rank_, 0, window_);
+    model_.assign(static_cast<std::size_t>(places.ranks), std::vector<std::int64_t>(count));
+    for (int r = 0; r < places.ranks; ++r)
+      for (int i = 0; i < longCount; ++i) cell(r, places.read() + i) = 1000000 * (r + 1) + i;
+    MPI_Win_lock(MPI_LOCK_EXCLUSIVE, rank, 0, handle);
     std::copy(model_[self()].begin(), model_[self()].end(), at_);
-    MPI_Win_unlock(rank_, window_);
-    MPI_Barrier(comm_);
+    MPI_Win_unlock(rank, handle);
+    MPI_Barrier(comm);
   }
   ~DrawnWindow() override {
-    if (comm_ == MPI_COMM_NULL) return;
+    if (comm == MPI_COMM_NULL) return;
     if (unit_ > 1) {
-      MPI_Barrier(comm_);
-      MPI_Win_detach(window_, at_);
+      MPI_Barrier(comm);
+      MPI_Win_detach(handle, at_);
     }
-    MPI_Win_free(&window_);
-    MPI_Comm_free(&comm_);
+    MPI_Win_free(&handle);
+    MPI_Comm_free(&comm);
   }
   std::unique_ptr<Beside> epoch(Draws& draws) override { return std::make_unique<Epoch>(*this, draws); }
 
-  bool isPart() const { return comm_ != MPI_COMM_NULL; }
-  std::size_t self() const { return static_cast<std::size_t>(rank_); }
+  bool isPart() const { return comm != MPI_COMM_NULL; }
+  std::size_t self() const { return static_cast<std::size_t>(rank); }
   MPI_Aint place(int target, int number) const {
     return unit_ > 1 ? MPI_Aint_add(starts_[static_cast<std::size_t>(target)], static_cast<MPI_Aint>(unit_) * number)
                      : number;
   }
   /// What must be there after the epoch.
-  std::int64_t& cell(int rank, int number) {
-    return model_[static_cast<std::size_t>(rank)][static_cast<std::size_t>(number)];
+  std::int64_t& cell(int owner, int number) {
+    return model_[static_cast<std::size_t>(owner)][static_cast<std::size_t>(number)];
   }
   void compare(const char* where) const {
     const std::vector<std::int64_t>& expected = model_[self()];
@@ -131,10 +131,10 @@ class DrawnWindow : public Window {
                  std::to_string(expected[i]) + " at " + std::to_string(i));
   }
 
-  MPI_Comm comm_ = MPI_COMM_NULL;
-  MPI_Win window_ = MPI_WIN_NULL;
-  int rank_ = 0;
-  Places places_{1};
+  MPI_Comm comm = MPI_COMM_NULL;
+  MPI_Win handle = MPI_WIN_NULL;
+  int rank = 0;
+  Places places{1};
 
  private:
   int unit_ = 1;                  // bytes of a place, where places are addresses
@@ -157,7 +157,7 @@ Epoch::Epoch(DrawnWindow& window, Draws& draws)
       drawn.push_back(
           {origin, draws.upTo(1000), draws.upTo(static_cast<int>(Operation::Kind::kinds) - 1), draws.upTo(1000)});
   if (!window_.isPart()) return;
-  const int ranks = window_.places_.ranks;
+  const int ranks = window_.places.ranks;
 #ifdef OPEN_MPI
   const bool hasGroups = ranks > 1;
 #else  // among more ranks MPICH 4.0 itself waits for ever in MPI_Win_wait of some
@@ -176,9 +176,9 @@ Epoch::Epoch(DrawnWindow& window, Draws& draws)
     if (origin < ranks && !(isTwice && isOnce) && !isOutside) all.push_back(one);
   }
   for (const Operation& one : all) {
-    if (one.origin == window_.rank_) {
+    if (one.origin == window_.rank) {
       own_.push_back(one);
-      before_.push_back(window_.cell(one.target, window_.places_.exchanged(one.origin)));
+      before_.push_back(window_.cell(one.target, window_.places.exchanged(one.origin)));
     }
     apply(one);
   }
@@ -188,7 +188,7 @@ Epoch::Epoch(DrawnWindow& window, Draws& draws)
 }
 
 void Epoch::apply(const Operation& one) {
-  const Places& places = window_.places_;
+  const Places& places = window_.places;
   switch (one.kind) {
     case Operation::Kind::put:
       window_.cell(one.target, places.put(one.origin)) = one.value;
@@ -211,8 +211,8 @@ void Epoch::apply(const Operation& one) {
 }
 
 void Epoch::make(const Operation& one) {
-  const Places& places = window_.places_;
-  const MPI_Win window = window_.window_;
+  const Places& places = window_.places;
+  const MPI_Win window = window_.handle;
   std::array<std::int64_t, 2>& single = single_[next_];
   const auto at = [&](int number) { return window_.place(one.target, number); };
   single = {-1, one.value};
@@ -249,18 +249,18 @@ void Epoch::begin(std::vector<MPI_Request>& /*requests*/) {
   MPI_Group all = MPI_GROUP_NULL, group = MPI_GROUP_NULL;
   switch (kind_) {
     case Kind::fence:
-      MPI_Win_fence(MPI_MODE_NOPRECEDE, window_.window_);
+      MPI_Win_fence(MPI_MODE_NOPRECEDE, window_.handle);
       break;
     case Kind::group:
-      MPI_Win_get_group(window_.window_, &all);
-      MPI_Group_excl(all, 1, &window_.rank_, &group);
+      MPI_Win_get_group(window_.handle, &all);
+      MPI_Group_excl(all, 1, &window_.rank, &group);
       MPI_Group_free(&all);
-      MPI_Win_post(group, 0, window_.window_);
-      MPI_Win_start(group, 0, window_.window_);
+      MPI_Win_post(group, 0, window_.handle);
+      MPI_Win_start(group, 0, window_.handle);
       MPI_Group_free(&group);
       break;
     case Kind::lockAll:
-      MPI_Win_lock_all(0, window_.window_);
+      MPI_Win_lock_all(0, window_.handle);
       break;
     default:
       break;
@@ -271,11 +271,11 @@ void Epoch::step() {
   if (next_ == own_.size()) return;
   const Operation& one = own_[next_];
   if (kind_ == Kind::lock)
-    MPI_Win_lock(isExclusive_ ? MPI_LOCK_EXCLUSIVE : MPI_LOCK_SHARED, one.target, 0, window_.window_);
+    MPI_Win_lock(isExclusive_ ? MPI_LOCK_EXCLUSIVE : MPI_LOCK_SHARED, one.target, 0, window_.handle);
   make(one);
-  if (kind_ == Kind::lock) MPI_Win_unlock(one.target, window_.window_);
-  if (kind_ == Kind::lockAll && flush_ == 0) MPI_Win_flush(one.target, window_.window_);
-  if (kind_ == Kind::lockAll && flush_ == 1) MPI_Win_flush_local(one.target, window_.window_);
+  if (kind_ == Kind::lock) MPI_Win_unlock(one.target, window_.handle);
+  if (kind_ == Kind::lockAll && flush_ == 0) MPI_Win_flush(one.target, window_.handle);
+  if (kind_ == Kind::lockAll && flush_ == 1) MPI_Win_flush_local(one.target, window_.handle);
   ++next_;
 }
 
@@ -284,14 +284,14 @@ void Epoch::finish() {
   while (next_ < own_.size()) step();
   switch (kind_) {
     case Kind::fence:
-      MPI_Win_fence(MPI_MODE_NOSUCCEED, window_.window_);
+      MPI_Win_fence(MPI_MODE_NOSUCCEED, window_.handle);
       break;
     case Kind::group:
-      MPI_Win_complete(window_.window_);
-      MPI_Win_wait(window_.window_);
+      MPI_Win_complete(window_.handle);
+      MPI_Win_wait(window_.handle);
       break;
     case Kind::lockAll:
-      MPI_Win_flush_all(window_.window_);
+      MPI_Win_flush_all(window_.handle);
       break;
     default:
       break;
@@ -301,23 +301,23 @@ void Epoch::finish() {
 void Epoch::end() {
   constexpr const char* names[] = {"a fence", "MPI_Win_wait", "MPI_Win_unlock", "MPI_Win_flush_all"};
   if (!window_.isPart()) return;
-  if (isPassive()) MPI_Barrier(window_.comm_);
-  if (kind_ == Kind::lock) MPI_Win_lock(MPI_LOCK_SHARED, window_.rank_, 0, window_.window_);
-  if (isPassive()) MPI_Win_sync(window_.window_);
+  if (isPassive()) MPI_Barrier(window_.comm);
+  if (kind_ == Kind::lock) MPI_Win_lock(MPI_LOCK_SHARED, window_.rank, 0, window_.handle);
+  if (isPassive()) MPI_Win_sync(window_.handle);
   window_.compare(names[static_cast<int>(kind_)]);
-  if (kind_ == Kind::lock) MPI_Win_unlock(window_.rank_, window_.window_);
-  MPI_Barrier(window_.comm_);  // the next epoch changes it
-  if (kind_ == Kind::lockAll) MPI_Win_unlock_all(window_.window_);
+  if (kind_ == Kind::lock) MPI_Win_unlock(window_.rank, window_.handle);
+  MPI_Barrier(window_.comm);  // the next epoch changes it
+  if (kind_ == Kind::lockAll) MPI_Win_unlock_all(window_.handle);
   for (std::size_t i = 0; i < own_.size(); ++i) {
     const Operation& one = own_[i];
     if (one.kind == Operation::Kind::get)
       for (int k = 0; k < longCount; ++k)
-        if (read_[i][static_cast<std::size_t>(k)] != window_.cell(one.target, window_.places_.read() + k))
+        if (read_[i][static_cast<std::size_t>(k)] != window_.cell(one.target, window_.places.read() + k))
           complain("MPI_Get finds other numbers");
     if (one.kind == Operation::Kind::exchange && single_[i][0] != before_[i])
       complain("MPI_Compare_and_swap finds another number");
     if (one.kind == Operation::Kind::count &&
-        (single_[i][0] < 0 || single_[i][0] + one.value > window_.cell(one.target, window_.places_.counter())))
+        (single_[i][0] < 0 || single_[i][0] + one.value > window_.cell(one.target, window_.places.counter())))
       complain("MPI_Fetch_and_op finds " + std::to_string(single_[i][0]));
   }
 }
