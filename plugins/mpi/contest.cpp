@@ -173,33 +173,6 @@ struct Call {
   }
 };
 
-/// The one with `int` counts, which does the same.
-Function plainly(Function function) {
-#define TACC_MPI_PLAIN(name) \
-  case Function::name##_c:   \
-    return Function::name;
-  switch (function) {
-    TACC_MPI_PLAIN(Allreduce)
-    TACC_MPI_PLAIN(Bcast)
-    TACC_MPI_PLAIN(Reduce)
-    TACC_MPI_PLAIN(Allgather)
-    TACC_MPI_PLAIN(Reduce_scatter_block)
-    TACC_MPI_PLAIN(Alltoall)
-    TACC_MPI_PLAIN(Gather)
-    TACC_MPI_PLAIN(Scatter)
-    TACC_MPI_PLAIN(Scan)
-    TACC_MPI_PLAIN(Exscan)
-    TACC_MPI_PLAIN(Allgatherv)
-    TACC_MPI_PLAIN(Alltoallv)
-    TACC_MPI_PLAIN(Gatherv)
-    TACC_MPI_PLAIN(Scatterv)
-    TACC_MPI_PLAIN(Reduce_scatter)
-    default:
-      return function;
-  }
-#undef TACC_MPI_PLAIN
-}
-
 /// Seconds of a call, the mean of `calls` that follow each other as in a loop: half as many that go before are left
 /// out, as they find the ranks where they have waited and the caches as somebody else left them. An MPI that has not
 /// been called for some microseconds takes several times as long at first. An error ends it.
@@ -263,7 +236,6 @@ taccResult_t holdContest(Function function, std::size_t bytes, const Communicato
   outcome.function = function;
   outcome.bytes = bytes;
   if (!Contests::isMeasured(bytes)) return taccSuccess;
-  function = plainly(function);
   const bool hasCounts =
       Contests::hasOwnCounts(function) || function == Function::Allgatherv || function == Function::Reduce_scatter;
   const bool hasBlocks = (hasCounts && function != Function::Reduce_scatter) || function == Function::Allgather ||

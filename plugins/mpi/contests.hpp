@@ -13,10 +13,38 @@
 
 namespace tacc::mpi {
 
-/// The contests of one communicator. What they are asked is the same on all its ranks: calls are of one kind if the
-/// function is the same and the bytes have the same highest bit. Of a function whose counts are not known to all ranks
-/// none knows how much all move: after some calls the ranks agree on what they usually move, and who serves calls of
-/// that many bytes serves the next ones, until they look again.
+/// The form with `int` counts, which does the same. Ranks of one call may each use another form, as where a program
+/// takes large counts only if it needs them: what it is called must not decide who serves it.
+constexpr Function plainly(Function function) noexcept {
+#define TACC_MPI_PLAIN(name) \
+  case Function::name##_c:   \
+    return Function::name;
+  switch (function) {
+    TACC_MPI_PLAIN(Allreduce)
+    TACC_MPI_PLAIN(Bcast)
+    TACC_MPI_PLAIN(Reduce)
+    TACC_MPI_PLAIN(Allgather)
+    TACC_MPI_PLAIN(Reduce_scatter_block)
+    TACC_MPI_PLAIN(Alltoall)
+    TACC_MPI_PLAIN(Gather)
+    TACC_MPI_PLAIN(Scatter)
+    TACC_MPI_PLAIN(Scan)
+    TACC_MPI_PLAIN(Exscan)
+    TACC_MPI_PLAIN(Allgatherv)
+    TACC_MPI_PLAIN(Alltoallv)
+    TACC_MPI_PLAIN(Gatherv)
+    TACC_MPI_PLAIN(Scatterv)
+    TACC_MPI_PLAIN(Reduce_scatter)
+    default:
+      return function;
+  }
+#undef TACC_MPI_PLAIN
+}
+
+/// The contests of one communicator. What they are asked is the same on all its ranks, of functions as plainly() has
+/// them: calls are of one kind if the function is the same and the bytes have the same highest bit. Of a function whose
+/// counts are not known to all ranks none knows how much all move: after some calls the ranks agree on what they
+/// usually move, and who serves calls of that many bytes serves the next ones, until they look again.
 ///
 /// Libraries become slower and quicker: other programs come and go, and messages of the program's. So from time to time
 /// the ranks look whether the last contest is so long ago that another one costs little.
@@ -111,9 +139,6 @@ constexpr bool Contests::hasOwnCounts(Function function) noexcept {
     case Function::Gatherv:
     case Function::Scatterv:
     case Function::Alltoallv:
-    case Function::Gatherv_c:
-    case Function::Scatterv_c:
-    case Function::Alltoallv_c:
       return true;
     default:
       return false;

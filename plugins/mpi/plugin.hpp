@@ -81,12 +81,13 @@ int takeOver(Function function, const char* name, MPI_Comm comm, Judge judge, Ru
       self.requests.drain(*communicator);
     if (communicator->usual.isDue()) [[unlikely]]
       communicator->usual.agree(*communicator);
-    Contests::Turn turn = communicator->contests.next(function, judged.bytes, self.contestAfter);
+    const Function kind = plainly(function);
+    Contests::Turn turn = communicator->contests.next(kind, judged.bytes, self.contestAfter);
     if (turn == Contests::Turn::look) [[unlikely]] {
       int code = MPI_SUCCESS;
       const Repeated repeated{[run, communicator] { return run(*communicator); }, [pass] { pass(); }};
-      const auto settled = settleContest(function, name, judged.bytes, *communicator,
-                                         judged.isMeasuredItself ? &repeated : nullptr, &code);
+      const auto settled =
+          settleContest(kind, name, judged.bytes, *communicator, judged.isMeasuredItself ? &repeated : nullptr, &code);
       if (!settled) return code;
       turn = *settled;
     }

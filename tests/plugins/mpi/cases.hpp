@@ -23,7 +23,8 @@ void runPersistent(unsigned seed, bool isTacc);
 /// More of them on a communicator than tacc serves there, made twice and started in any order.
 void makeManyPersistent();
 /// Drawn programs beside MPI's own calls; collective over the world. `isTacc`: tacc serves all that it knows.
-void runSequences(unsigned seed, bool isTacc);
+/// `hasOthers`: windows, files, neighbours and messages in parts go on beside them.
+void runSequences(unsigned seed, bool isTacc, bool hasOthers);
 void runSequencesInThreads(unsigned seed, bool isTacc);
 /// The same programs again and again: they leave neither descriptors nor memory behind.
 void soakSequences(unsigned seed);

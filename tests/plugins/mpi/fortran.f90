@@ -1,6 +1,6 @@
 ! A program in Fortran that knows nothing of tacc: every collective, on several types, in place and not, nonblocking and
 ! persistent, against what its own sums say. With mpi_f08 when it is compiled with -DMODERN; with persistent ones with
-! -DPERSISTENT, by the names of Open MPI 4 if -DEXTENSION.
+! -DPERSISTENT, by the names of Open MPI 4 if -DEXTENSION; with large counts, which mpi_f08 of MPI 4 has, if -DLARGE.
 #ifdef MODERN
 #define HANDLE(kind) type(kind)
 #else
@@ -41,6 +41,9 @@ program fortran
     call later(n)
 #ifdef PERSISTENT
     call again(n)
+#endif
+#ifdef LARGE
+    call largely(int(n, MPI_COUNT_KIND))
 #endif
     call MPI_Barrier(comm, error)
     call MPI_Comm_free(comm, error)
@@ -279,6 +282,30 @@ contains
     do i = 1, 4
       call MPI_Request_free(requests(i), error)
       call expect(requests(i) == MPI_REQUEST_NULL, 'MPI_Request_free')
+    end do
+  end subroutine
+#endif
+
+#ifdef LARGE
+  ! The kind of the counts says which function of C it becomes.
+  subroutine largely(n)
+    integer(MPI_COUNT_KIND), intent(in) :: n
+    integer(MPI_COUNT_KIND) :: counts(ranks)
+    integer(MPI_ADDRESS_KIND) :: places(ranks)
+    integer :: numbers(n), sums(n), every(n * ranks), i
+    type(MPI_Request) :: request
+    numbers = rank + 1
+    call MPI_Allreduce(numbers, sums, n, MPI_INTEGER, MPI_SUM, comm, error)
+    call expect(all(sums == total()), 'MPI_Allreduce of a large count')
+    call MPI_Iallreduce(numbers, sums, n, MPI_INTEGER, MPI_MAX, comm, request, error)
+    call MPI_Wait(request, MPI_STATUS_IGNORE, error)
+    call expect(all(sums == ranks), 'MPI_Iallreduce of a large count')
+    counts = n
+    places = [((ranks - i) * n, i = 1, ranks)]
+    every = -1
+    call MPI_Allgatherv(numbers, n, MPI_INTEGER, every, counts, places, MPI_INTEGER, comm, error)
+    do i = 1, ranks
+      call expect(all(every(places(i) + 1:places(i) + n) == i), 'MPI_Allgatherv of large counts')
     end do
   end subroutine
 #endif

@@ -2,7 +2,7 @@
 //   program WHAT mpi|tacc [seed]
 // WHAT: calls, communicators, corners, corners_comms, many, threads, messages, requests, nonblocking,
 // nonblocking_threads, persistent, many_persistent, unfinished, cancelled, polled, learned, counted, lengthened,
-// alternated, sequences, sequences_threads, far, soak; overlap, whose seed is a number of bytes; large, of MiB.
+// alternated, sequences, sequences_threads, beside, far, soak; overlap, whose seed is a number of bytes; large, of MiB.
 #include <algorithm>
 #include <cstring>
 #include <filesystem>
@@ -340,7 +340,9 @@ int run(std::string_view what, unsigned seed, bool isTacc) {
   else if (what == "many_persistent")
     makeManyPersistent();
   else if (what == "sequences")
-    runSequences(seed, isTacc);
+    runSequences(seed, isTacc, false);
+  else if (what == "beside")
+    runSequences(seed, isTacc, true);
   else if (what == "sequences_threads")
     runSequencesInThreads(seed, isTacc);
   else if (what == "far")

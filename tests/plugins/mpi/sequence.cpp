@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "beside.hpp"
 #include "cases.hpp"
 #include "sequence_call.hpp"
 #include "sequence_comms.hpp"
@@ -85,12 +86,16 @@ void startPersistent(const std::vector<std::unique_ptr<SequenceCall>>& calls, co
   requests.insert(requests.end(), fresh.begin(), fresh.end());
 }
 
+using Others = std::vector<std::unique_ptr<Beside>>;
+
 /// Calls that follow each other, then what they left. `twins[0]` has all ranks. `freed`: the one that ends while calls
-/// on it are under way; null for none.
-void runBatch(std::vector<Twin>& twins, Draws& draws, Draws& own, bool mayBeInPlace, Twin* freed, int* id) {
+/// on it are under way; null for none. `others`: what goes on meanwhile.
+void runBatch(std::vector<Twin>& twins, Draws& draws, Draws& own, bool mayBeInPlace, Twin* freed, int* id,
+              const Others& others = {}) {
   std::vector<std::unique_ptr<SequenceCall>> calls;
   std::vector<MPI_Request> requests{MPI_REQUEST_NULL};
   Message message(twins[0], draws, requests);
+  for (const auto& other : others) other->begin(requests);
   for (int left = draws.upTo(14) + 1; left > 0; --left) {
     const Twin& twin = twins[static_cast<std::size_t>(draws.upTo(static_cast<int>(twins.size()) - 1))];
     calls.push_back(std::make_unique<SequenceCall>(twin, draws, own, mayBeInPlace, (*id)++));
@@ -99,7 +104,9 @@ void runBatch(std::vector<Twin>& twins, Draws& draws, Draws& own, bool mayBeInPl
       requests.push_back(calls.back()->request);
       complete(requests, own, false);
     }
+    for (const auto& other : others) other->step();
   }
+  for (const auto& other : others) other->finish();
   startPersistent(calls, twins[0], own, requests);
   if (freed != nullptr && freed->isPart()) MPI_Comm_free(&freed->comm);
   complete(requests, own, true);
@@ -107,28 +114,41 @@ void runBatch(std::vector<Twin>& twins, Draws& draws, Draws& own, bool mayBeInPl
     if (call->isPersistent()) MPI_Request_free(&call->request);
   for (const auto& call : calls) call->compare();
   message.compare();
+  for (const auto& other : others) other->end();
 }
 
 }  // namespace
 
-void runSequences(unsigned seed, bool isTacc) {
-  constexpr int batches = 60;
+void runSequences(unsigned seed, bool isTacc, bool hasOthers) {
+  const int batches = hasOthers ? 15 : 60;
   int rank = 0;
   PMPI_Comm_rank(MPI_COMM_WORLD, &rank);
   Draws draws(seed), own(seed + 1000 * (static_cast<unsigned>(rank) + 1));
   std::vector<Twin> twins{copyOfWorld()};
   for (int i = 0; i < 3; ++i) twins.push_back(drawTwin(draws));
   int id = 0;
+  std::vector<std::unique_ptr<Window>> windows;
   for (int batch = 0; batch < batches; ++batch) {
+    Others others;
+    if (hasOthers && draws.upTo(2) == 0) others.push_back(drawBeside(draws));
+    if (hasOthers && (windows.empty() || draws.upTo(5) == 0)) {
+      windows.resize(std::min<std::size_t>(windows.size(), 2));
+      const auto of = static_cast<std::size_t>(draws.upTo(static_cast<int>(twins.size()) - 1));
+      windows.insert(windows.begin(), drawWindow(twins[of], draws));
+    }
+    for (const auto& window : windows)
+      if (draws.upTo(1) == 0) others.push_back(window->epoch(draws));
     Twin* const ended = draws.upTo(5) == 0 ? &twins[static_cast<std::size_t>(1 + draws.upTo(2))] : nullptr;
     const bool isUnderWay = draws.upTo(1) == 0 && isTacc;
     if (ended != nullptr) ended->isGoing = isUnderWay;
-    runBatch(twins, draws, own, isTacc, isUnderWay ? ended : nullptr, &id);
+    runBatch(twins, draws, own, isTacc, isUnderWay ? ended : nullptr, &id, others);
     if (ended == nullptr) continue;
     freeTwin(*ended);
     *ended = drawTwin(draws);
   }
   for (Twin& twin : twins) freeTwin(twin);
+  windows.clear();
+  endSession();
 }
 
 namespace {
@@ -151,7 +171,7 @@ void soakSequences(unsigned seed) {
   constexpr int rounds = 10;
   Taken before{};
   for (int round = 0; round < rounds; ++round) {
-    for (unsigned i = 0; i < 3; ++i) runSequences(seed + i, true);
+    for (unsigned i = 0; i < 3; ++i) runSequences(seed + i, true, false);
     const Taken taken = takenByProcess();
     if (round == 2) before = taken;
     if (round > 2 && taken.descriptors > before.descriptors)
@@ -179,6 +199,7 @@ void runSequencesInThreads(unsigned seed, bool isTacc) {
   for (std::thread& thread : running) thread.join();
   for (std::vector<Twin>& of : twins)
     for (Twin& twin : of) freeTwin(twin);
+  endSession();
 }
 
 }  // namespace tacc::test

@@ -138,6 +138,8 @@ void SequenceCall::Blocks::add(int units, int gap) {
   const int element = layout.extent / layout.times;
   places.push_back((all + element - 1) / element);
   all = places.back() * element + units * layout.extent + gap * layout.extent;
+  largeCounts.push_back(counts.back());
+  largePlaces.push_back(places.back());
 }
 
 SequenceCall::SequenceCall(const Twin& twin, Draws& draws, Draws& own, bool mayBeInPlace, int id)
@@ -152,6 +154,10 @@ SequenceCall::SequenceCall(const Twin& twin, Draws& draws, Draws& own, bool mayB
 #endif
   const auto drawnReduced = static_cast<std::size_t>(draws.upTo(static_cast<int>(reductions().size()) - 1));
   for (int i = 0; i < 8; ++i) units_.push_back(draws.upTo(3) == 0 ? 0 : draws.upTo(std::min(count_, 900)));
+  largeUnits_.assign(units_.begin(), units_.end());
+#if MPI_VERSION >= 4
+  isLarge_ = own.upTo(2) == 0;
+#endif
   if (!twin_.isPart()) return;
   root_ = drawnRoot % twin_.ranks;
   isInPlace_ = isInPlace_ && mayBeInPlace && twin_.ranks > 1;
@@ -249,8 +255,17 @@ void SequenceCall::prepareMovement(Draws& own) {
 #else
 #define CALL_PERSISTENT(name, ...) MPI_ERR_OTHER
 #endif
+#if MPI_VERSION >= 4
+#define CALL_LARGE(name, iName, ...)                                                                          \
+  (form_ == Form::persistent    ? MPI_##name##_init_c(__VA_ARGS__, twin_.comm, MPI_INFO_NULL, &this->request) \
+   : form_ == Form::nonblocking ? MPI_##iName##_c(__VA_ARGS__, twin_.comm, &this->request)                    \
+                                : MPI_##name##_c(__VA_ARGS__, twin_.comm))
+#else
+#define CALL_LARGE(name, iName, ...) MPI_ERR_OTHER
+#endif
 #define CALL(name, iName, ...)                                                         \
   (isReference                  ? PMPI_##name(__VA_ARGS__, twin_.other)                \
+   : isLarge_                   ? CALL_LARGE(name, iName, __VA_ARGS__)                 \
    : form_ == Form::persistent  ? CALL_PERSISTENT(name, __VA_ARGS__)                   \
    : form_ == Form::nonblocking ? MPI_##iName(__VA_ARGS__, twin_.comm, &this->request) \
                                 : MPI_##name(__VA_ARGS__, twin_.comm))
@@ -258,6 +273,7 @@ void SequenceCall::prepareMovement(Draws& own) {
 int SequenceCall::reduceBy(const std::byte* send, std::byte* receive, bool isReference) {
   const MPI_Datatype type = reduced_->type;
   const MPI_Op op = reduced_->op;
+  const Numbers<MPI_Count> units{units_.data(), largeUnits_.data()};
   switch (kind_) {
     case allreduce:
       return CALL(Allreduce, Iallreduce, send, receive, count_, type, op);
@@ -270,7 +286,7 @@ int SequenceCall::reduceBy(const std::byte* send, std::byte* receive, bool isRef
     case scatterBlock:
       return CALL(Reduce_scatter_block, Ireduce_scatter_block, send, receive, count_, type, op);
     default:
-      return CALL(Reduce_scatter, Ireduce_scatter, send, receive, units_.data(), type, op);
+      return CALL(Reduce_scatter, Ireduce_scatter, send, receive, units, type, op);
   }
 }
 
@@ -279,13 +295,13 @@ int SequenceCall::moveBy(const std::byte* send, std::byte* receive, bool isRefer
   const bool isSwapped = isReference && send == received_.data();
   const auto self = static_cast<std::size_t>(twin_.rank);
   const MPI_Datatype to = to_.layout.type, from = isSwapped ? to : from_.layout.type;
-  const int* const sendCounts = (isSwapped ? to_ : from_).counts.data();
-  const int* const sendPlaces = (isSwapped ? to_ : from_).places.data();
-  const int *receiveCounts = to_.counts.data(), *receivePlaces = to_.places.data();
+  const Blocks& sent = isSwapped ? to_ : from_;
+  const Numbers<MPI_Count> sendCounts = sent.allCounts(), receiveCounts = to_.allCounts();
+  const Numbers<MPI_Aint> sendPlaces = sent.allPlaces(), receivePlaces = to_.allPlaces();
   int sends = from_.first();
   if (isSwapped && kind_ != alltoall && kind_ != alltoallv) {
-    sends = receiveCounts[self];
-    send += static_cast<std::ptrdiff_t>(receivePlaces[self]) * (to_.layout.extent / to_.layout.times) *
+    sends = to_.counts[self];
+    send += static_cast<std::ptrdiff_t>(to_.places[self]) * (to_.layout.extent / to_.layout.times) *
             static_cast<std::ptrdiff_t>(sizeof(int));
   } else if (isSwapped) {
     sends = to_.first();
@@ -377,9 +393,9 @@ std::string SequenceCall::text() const {
                                         "Alltoallv",      "Gather", "Gatherv",   "Scatter",    "Scatterv",
                                         "Barrier"};
   constexpr const char* forms[] = {"", "nonblocking ", "persistent "};
-  return forms[static_cast<int>(form_)] + std::string(names[kind_]) + " " + std::to_string(id_) + ", count " +
-         std::to_string(count_) + ", root " + std::to_string(root_) + " of " + std::to_string(twin_.ranks) +
-         (isInPlace_ ? ", in place" : "");
+  return forms[static_cast<int>(form_)] + std::string(names[kind_]) + (isLarge_ ? "_c " : " ") + std::to_string(id_) +
+         ", count " + std::to_string(count_) + ", root " + std::to_string(root_) + " of " +
+         std::to_string(twin_.ranks) + (isInPlace_ ? ", in place" : "");
 }
 
 }  // namespace tacc::test

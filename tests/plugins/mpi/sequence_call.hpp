@@ -76,10 +76,22 @@ class SequenceCall {
     barrier,
     kinds
   };
+  /// Numbers as `int` and as large ones: a function takes those that it is declared with.
+  template <class Large>
+  struct Numbers {
+    const int* plain;
+    const Large* large;
+    operator const int*() const { return plain; }
+    operator const Large*() const { return large; }
+  };
   /// Blocks of a buffer, in elements of its type.
   struct Blocks {
     Layout layout{};
     std::vector<int> counts, places;
+    std::vector<MPI_Count> largeCounts;
+    std::vector<MPI_Aint> largePlaces;
+    Numbers<MPI_Count> allCounts() const { return {counts.data(), largeCounts.data()}; }
+    Numbers<MPI_Aint> allPlaces() const { return {places.data(), largePlaces.data()}; }
     int all = 0;  // numbers, gaps included
     void add(int units, int gap);
     int first() const { return counts.empty() ? 0 : counts[0]; }
@@ -100,9 +112,11 @@ class SequenceCall {
   Kind kind_;
   int root_ = 0, count_;
   bool isInPlace_;
+  bool isLarge_ = false;  // by MPI 4's form with large counts; others of the same call may use the other one
   Form form_;
   const Reduced* reduced_ = nullptr;
   std::vector<int> units_;  // of each rank, of calls with counts
+  std::vector<MPI_Count> largeUnits_;
   Blocks from_, to_;
   // As they are before the call; then what the program's call makes of them, and MPI's.
   std::vector<std::byte> sent_, received_, send_, receive_, otherReceive_;

@@ -53,6 +53,27 @@ MPI_Comm merged() {
   return made;
 }
 
+#if MPI_VERSION >= 4
+MPI_Session session = MPI_SESSION_NULL;
+
+/// Of a session, as programs make them that may be libraries of others.
+MPI_Comm ofSession(int members) {
+  if (session == MPI_SESSION_NULL) MPI_Session_init(MPI_INFO_NULL, MPI_ERRORS_ARE_FATAL, &session);
+  MPI_Group world = MPI_GROUP_NULL, group = MPI_GROUP_NULL;
+  MPI_Comm made = MPI_COMM_NULL;
+  std::vector<int> ranks;
+  for (int r = 0; r < ranksOfWorld(); ++r)
+    if (((members >> r) & 1) != 0) ranks.push_back(r);
+  MPI_Group_from_session_pset(session, "mpi://WORLD", &world);
+  MPI_Group_incl(world, static_cast<int>(ranks.size()), ranks.data(), &group);
+  if (((members >> rankInWorld()) & 1) != 0)
+    MPI_Comm_create_from_group(group, "drawn", MPI_INFO_NULL, MPI_ERRORS_ARE_FATAL, &made);
+  MPI_Group_free(&group);
+  MPI_Group_free(&world);
+  return made;
+}
+#endif
+
 MPI_Comm makeComm(int kind, int members) {
   const int rank = rankInWorld(), ranks = ranksOfWorld(), isMember = (members >> rank) & 1;
   MPI_Comm made = MPI_COMM_NULL;
@@ -87,6 +108,10 @@ MPI_Comm makeComm(int kind, int members) {
       break;
     case 8:
       return merged();
+#if MPI_VERSION >= 4
+    case 9:
+      return ofSession(members);
+#endif
     default:
       MPI_Comm_idup(MPI_COMM_WORLD, &made, &request);
       MPI_Wait(&request, MPI_STATUS_IGNORE);
@@ -134,7 +159,7 @@ Twin copyOfWorld() {
 }
 
 Twin drawTwin(Draws& draws) {
-  const int kind = draws.upTo(9), members = draws.upTo(255);
+  const int kind = draws.upTo(10), members = draws.upTo(255);
   return twinOf(makeComm(kind, members));
 }
 
@@ -142,6 +167,12 @@ void freeTwin(Twin& twin) {
   if (!twin.isPart()) return;
   if (twin.comm != MPI_COMM_NULL) MPI_Comm_free(&twin.comm);
   PMPI_Comm_free(&twin.other);
+}
+
+void endSession() {
+#if MPI_VERSION >= 4
+  if (session != MPI_SESSION_NULL) MPI_Session_finalize(&session);
+#endif
 }
 
 }  // namespace tacc::test

@@ -11,5 +11,7 @@ Twin copyOfWorld();
 /// Of all ranks or some, which may be none. Collective over the world; equal draws on all ranks.
 Twin drawTwin(Draws& draws);
 void freeTwin(Twin& twin);
+/// What some of them came from, when all are freed.
+void endSession();
 
 }  // namespace tacc::test
