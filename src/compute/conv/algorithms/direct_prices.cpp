@@ -141,13 +141,14 @@ double DirectDriver::cyclesOfLine(double blocks, int tiles, double inside) const
 }
 
 double DirectDriver::apartLineCycles(int blocks) const {
-  // Of a line of the cache by itself; those that follow each other hardware asks for together.
+  // Of a line of the cache by itself; those that follow each other hardware asks for together. Products of shorter
+  // vectors take long enough to hide it.
   constexpr double ofLine = 11;
   const double lines = double(shape_.outHeight) * shape_.outWidth * shape_.outBlocks;
   const bool isApart = shape_.outPixel > blockLength && shape_.outPlane == blockLength;
   const bool isFar =
       coreModel().hasFarCaches && !staysInL2(static_cast<std::size_t>(lines * shape_.images) * bytesOfRow);
-  return isApart && isFar ? lines * ofLine / blocks : 0;
+  return isApart && isFar && kernels_.fmaLanes == blockLength ? lines * ofLine / blocks : 0;
 }
 
 DirectDriver::Blocking DirectDriver::chooseBlocking(int outBlocks) const {
