@@ -160,8 +160,8 @@ Epoch::Epoch(DrawnWindow& window, Draws& draws)
   const int ranks = window_.places.ranks;
 #ifdef OPEN_MPI
   const bool hasGroups = ranks > 1;
-#else  // among more ranks MPICH 4.0 itself waits for ever in MPI_Win_wait of some
-  const bool hasGroups = ranks == 2;
+#else  // MPICH 4.0 itself waits for ever in MPI_Win_wait of some
+  const bool hasGroups = false;
 #endif
   if (!hasGroups && kind_ == Kind::group) kind_ = Kind::fence;
   std::vector<Operation> all;
