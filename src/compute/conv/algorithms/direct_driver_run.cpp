@@ -17,7 +17,13 @@ namespace {
 constexpr int tilesOfFetch = 2;
 
 /// Zeros for the 16 channels of a pixel, or what there is of them.
-void clearPixel(float* to, int channels) { std::memset(to, 0, static_cast<std::size_t>(channels) * sizeof(float)); }
+void clearPixel(float* to, int channels) {
+  if (channels == blockLength) {
+    std::memset(to, 0, blockLength * sizeof(float));  // of a size that the compiler knows
+  } else {
+    std::memset(to, 0, static_cast<std::size_t>(channels) * sizeof(float));
+  }
+}
 
 }  // namespace
 
