@@ -38,7 +38,12 @@ constexpr BlockSteps blockSteps(taccLayout_t layout, int channels, int height, i
   return {blockLength, pixels * blockLength, blocks * pixels * blockLength};
 }
 
-/// The same of copies in which two pixels of an image are a pair, and so half of it each.
+/// Where the first pixel of a channel of an image is.
+constexpr std::ptrdiff_t channelPlace(const BlockSteps& steps, std::ptrdiff_t image, int channel) {
+  return image * steps.image + channel / blockLength * steps.block + channel % blockLength;
+}
+
+/// Steps of copies in which two pixels of an image are a pair, and so half of it each.
 constexpr BlockSteps pairSteps(taccLayout_t layout, int channels, int height, int width) {
   const std::ptrdiff_t pixels = std::ptrdiff_t{height} * width;
   const BlockSteps ofPairs = blockSteps(layout, channels, 1, static_cast<int>((pixels + 1) / 2));

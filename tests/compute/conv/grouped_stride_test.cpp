@@ -50,6 +50,15 @@ TEST(GroupedWithStrides, AreExactWithOtherHeightsOfTheKernel) {
   }
 }
 
+/// By one worker, and added to what is there by three.
+void expectExactWeights(taccConvDesc_t desc) {
+  desc.algorithm = "grouped";
+  expectExactAsChosen(desc);
+  desc.accumulate = 1;
+  desc.maxWorkers = 3;
+  expectExactAsChosen(desc, ThreadedExecutor(3).get());
+}
+
 /// Images that do not stay in an L2 cache are gone through once for all lines of the kernel by one worker, and by each
 /// line of the kernel where workers are many.
 TEST(GroupedWithStrides, WeightsAreExactFromBehindTheCaches) {
@@ -58,11 +67,7 @@ TEST(GroupedWithStrides, WeightsAreExactFromBehindTheCaches) {
       taccConvDesc_t desc = convolution(taccConvBackwardWeights, 16, 16, 40, 40, 16, 3, stride, 1);
       desc.groups = 2;
       desc.kernelHeight = kernelHeight;
-      desc.algorithm = "grouped";
-      expectExactAsChosen(desc);
-      desc.accumulate = 1;
-      desc.maxWorkers = 3;
-      expectExactAsChosen(desc, ThreadedExecutor(3).get());
+      expectExactWeights(desc);
     }
   }
 }
@@ -74,11 +79,7 @@ TEST(GroupedWithStrides, WeightsOfManyBlocksAreExactFromBehindTheCaches) {
       taccConvDesc_t desc = convolution(taccConvBackwardWeights, 3, groups * ofGroup, 90, 75, groups * ofGroup, kernel,
                                         stride, kernel - 1);
       desc.groups = groups;
-      desc.algorithm = "grouped";
-      expectExactAsChosen(desc);
-      desc.accumulate = 1;
-      desc.maxWorkers = 3;
-      expectExactAsChosen(desc, ThreadedExecutor(3).get());
+      expectExactWeights(desc);
     }
   }
 }

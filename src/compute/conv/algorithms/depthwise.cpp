@@ -167,8 +167,8 @@ class Depthwise final : public LinesPlan {
   }
 
   std::ptrdiff_t placeOf(const BlockSteps& steps, std::size_t image, TaskPart some) const {
-    const int first = firstChannel(description_, static_cast<int>(some.from));
-    return static_cast<std::ptrdiff_t>(image) * steps.image + first / blockLength * steps.block + first % blockLength;
+    return channelPlace(steps, static_cast<std::ptrdiff_t>(image),
+                        firstChannel(description_, static_cast<int>(some.from)));
   }
   /// For some blocks of an image; the caller says where results go.
   DepthwiseCall callOf(const Buffers& buffers, const float* bias, std::size_t image, TaskPart some) const {
@@ -258,7 +258,7 @@ class Depthwise final : public LinesPlan {
     const std::size_t bytes = static_cast<std::size_t>(line_.kernelHeight) * lineBytes +
                               static_cast<std::size_t>(line_.outputWidth) * blockLength * sizeof(float);
     // Where all is in the L2 cache, fewer blocks mean fewer pages for a strip; else what is in order comes sooner.
-    const bool areFew = coreModel().hasFarCaches && tensorBytes() <= l2CacheBytes();
+    const bool areFew = hasFarCaches() && tensorBytes() <= l2CacheBytes();
     const std::size_t most = areFew ? leastBlocksOfApart : l2CacheBytes() / 4 / bytes;
     blocksAtOnce_ = std::clamp(most, std::min(blocks(), leastBlocksOfApart), blocks());
   }

@@ -181,9 +181,8 @@ class DepthwiseGradients final : public ConvPlan {
       const std::size_t end = std::min({lines.to, (image + 1) * height, line + turn});
       for (std::size_t block = blocks.from; block < blocks.to; ++block) {
         const auto placeOf = [&](const BlockSteps& steps) {
-          return static_cast<std::ptrdiff_t>(image) * steps.image +
-                 firstChannel(description_, static_cast<int>(block)) / blockLength * steps.block +
-                 firstChannel(description_, static_cast<int>(block)) % blockLength;
+          return channelPlace(steps, static_cast<std::ptrdiff_t>(image),
+                              firstChannel(description_, static_cast<int>(block)));
         };
         const float* const input = buffers.input + placeOf(in_);
         const float* const gradient = buffers.outputGradient + placeOf(out_);
