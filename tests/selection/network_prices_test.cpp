@@ -91,16 +91,10 @@ CostMap supernodes(int p, int size) {
                   1e-6});
 }
 
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-constexpr bool isTimed = false;
-#else
-constexpr bool isTimed = true;
-#endif
-
 /// Least seconds of the CPU of some attempts: other programs run beside this one.
-double secondsToChoose(const NetworkQuestion& asked, const CostMap& map, int attempts) {
+double secondsToChoose(const NetworkQuestion& asked, const CostMap& map) {
   double fastest = 1e9;
-  for (int attempt = 0; attempt < (isTimed ? attempts : 1); ++attempt) {
+  for (int attempt = 0; attempt < 5; ++attempt) {
     const std::clock_t begin = std::clock();
     EXPECT_TRUE(priceNetworkAlgorithms(asked, map).front().isPossible);
     fastest = std::min(fastest, static_cast<double>(std::clock() - begin) / CLOCKS_PER_SEC);
@@ -108,36 +102,35 @@ double secondsToChoose(const NetworkQuestion& asked, const CostMap& map, int att
   return fastest;
 }
 
-TEST(NetworkChoice, IsQuickForTensOfThousandsOfRanks) {
-  const int p = 40960;
-  const CostMap map = supernodes(p, 1024);
+/// No work is done for each pair of ranks: 16 times as many take 256 times as long then. Held against fewer ranks on
+/// the same machine, as no number of seconds holds on all of them.
+TEST(NetworkChoice, TakesTensOfThousandsOfRanksWithoutWorkForEachPair) {
   for (const Collective collective : {Collective::allReduce, Collective::broadcast, Collective::allGather}) {
-    NetworkQuestion asked{{collective, p, 0, equalGroups(p, {4, 256}), {}}, 1e8};
-    asked.messageBytes = 256 * 1024;  // as calls are cut
-    asked.isPlayed = true;
-    const double fastest = secondsToChoose(asked, map, 9);
-    RecordProperty(std::string(nameOf(collective)), std::to_string(fastest));
-    EXPECT_TRUE(!isTimed || fastest < 0.2) << nameOf(collective) << " " << fastest;
+    const auto secondsOf = [&](int p) {
+      return secondsToChoose({{collective, p, 0, equalGroups(p, {4, 256}), {}}, 1e8}, supernodes(p, 1024));
+    };
+    const double few = secondsOf(2560), many = secondsOf(40960);
+    fmt::print("{}: {:.2f} ms for 2560 ranks, {:.2f} ms for 40960\n", nameOf(collective), 1e3 * few, 1e3 * many);
+    EXPECT_LT(many, 16 * 6 * few + 1e-3) << nameOf(collective);
   }
 }
 
 /// One rank is played for all that are alike, also where there are too many to play each.
-TEST(NetworkChoice, PlaysTheBestOfManyRanksAndIsQuick) {
-  for (const int p : {512, 1024, 2048, 4096, 16384}) {
+TEST(NetworkChoice, PlaysTheBestOfManyRanks) {
+  for (const int p : {512, 1024, 2048, 4096, 16384, 40960}) {
     const CostMap map = supernodes(p, 128);
     for (const Collective collective : {Collective::allReduce, Collective::broadcast, Collective::allGather}) {
       const bool isStack = partitionOf(collective) == Partition::stack;
       for (const double bytes : {1e4, 1e7}) {
         NetworkQuestion asked{{collective, p, 0, equalGroups(p, {4, 32}), {}}, isStack ? bytes / p : bytes};
-        asked.messageBytes = 64 * 1024;
+        asked.messageBytes = 64 * 1024;  // as calls are cut
         asked.isPlayed = true;
         const auto all = priceNetworkAlgorithms(asked, map);
-        const double fastest = secondsToChoose(asked, map, 3);
-        fmt::print("{} ranks, {} of {} bytes: {:.1f} ms, {} of {} played\n", p, nameOf(collective), bytes,
-                   1e3 * fastest, std::ranges::count_if(all, &NetworkCandidate::isPlayed), all.front().algorithm->name);
+        fmt::print("{} ranks, {} of {} bytes: {} of {} played\n", p, nameOf(collective), bytes,
+                   std::ranges::count_if(all, &NetworkCandidate::isPlayed), all.front().algorithm->name);
         const bool isQuickToPlay = bytes < 1e5 ? p <= 4096 : p <= 1024;
         EXPECT_TRUE(all.front().isPlayed || !isQuickToPlay) << nameOf(collective) << " " << p;
-        EXPECT_TRUE(!isTimed || fastest < 0.5) << nameOf(collective) << " " << p << " " << fastest;
+        EXPECT_TRUE(!all.front().isPlayed || p <= 16384) << "too much work: " << nameOf(collective) << " " << p;
       }
     }
   }
