@@ -47,24 +47,32 @@ double PlainStrips::stripCycles(const KernelSet& kernels, int blocks) const {
   return cycles;
 }
 
-void PlainStrips::runTiles(const Matrices& m, TaskPart tiles, int blocks) const {
+/// As many as stay in the L2 cache, beside the weights: tiles behind the first read them there.
+std::ptrdiff_t PlainStrips::stripsTogether() const {
+  constexpr std::ptrdiff_t cacheFloats = 1024 * 1024 / sizeof(float), most = 8;
+  return std::clamp<std::ptrdiff_t>(cacheFloats / (stripPixels() * values_), 1, most);
+}
+
+/// isFirst: of a strip's tiles, which fetches what the next strip reads. That of few values fits the L1 cache beside
+/// this one; of more, it would be gone there before it is read, and comes to the L2 cache.
+void PlainStrips::runTile(const Matrices& m, std::size_t tile, int blocks, bool isFirst) const {
+  constexpr int fewValues = 100, valuesAhead = 4;
+  const bool fetchesNext = isFirst && values_ <= fewValues;
+  const auto row = static_cast<std::ptrdiff_t>(tiles_[tile].from);
   PlainProductCall call{};
   call.input = m.read;
   call.inputLine = m.readLine;
   call.values = values_;
+  call.weights = m.packed + row * values_;
+  call.bias = m.bias == nullptr ? nullptr : m.bias + row;
+  call.addend = m.addend == nullptr ? nullptr : m.addend + row * m.resultLine;
+  call.output = m.result + row * m.resultLine;
   call.outputLine = m.resultLine;
   call.activation = m.activation;
   call.isNonTemporal = m.isNonTemporal;
-  call.ahead = stripPixels();
-  for (std::size_t t = tiles.from; t < tiles.to; ++t) {
-    const auto row = static_cast<std::ptrdiff_t>(tiles_[t].from);
-    call.weights = m.packed + row * values_;
-    call.bias = m.bias == nullptr ? nullptr : m.bias + row;
-    call.addend = m.addend == nullptr ? nullptr : m.addend + row * m.resultLine;
-    call.output = m.result + row * m.resultLine;
-    kernels_.product[blocks][tiles_[t].to - tiles_[t].from](call);
-    call.ahead = 0;
-  }
+  call.nearAhead = fetchesNext ? stripPixels() : valuesAhead * m.readLine;
+  call.farAhead = isFirst && !fetchesNext ? stripPixels() : 0;
+  kernels_.product[blocks][tiles_[tile].to - tiles_[tile].from](call);
 }
 
 void PlainStrips::run(const Matrices& m, TaskPart strips, TaskPart tiles, float* scratch) const {
@@ -77,11 +85,17 @@ void PlainStrips::run(const Matrices& m, TaskPart strips, TaskPart tiles, float*
     if (some.addend != nullptr) some.addend += first;
     return some;
   };
-  while (end - pixel >= plainBlock) {
-    const int blocks = end - pixel >= stripPixels() ? blocks_ : 1;
-    runTiles(from(pixel), tiles, blocks);
-    pixel += std::ptrdiff_t{blocks} * plainBlock;
-  }
+  const auto runStrips = [&](std::ptrdiff_t count, int blocks) {
+    for (std::size_t t = tiles.from; t < tiles.to; ++t) {
+      for (std::ptrdiff_t i = 0; i < count; ++i) {
+        runTile(from(pixel + i * blocks * plainBlock), t, blocks, t == tiles.from);
+      }
+    }
+    pixel += count * blocks * plainBlock;
+  };
+  const std::ptrdiff_t together = stripsTogether();
+  while (end - pixel >= stripPixels()) runStrips(std::min(together, (end - pixel) / stripPixels()), blocks_);
+  while (end - pixel >= plainBlock) runStrips(1, 1);
   if (pixel == end) return;
   const std::ptrdiff_t left = end - pixel;
   const Matrices last = from(pixel);
@@ -101,7 +115,7 @@ void PlainStrips::run(const Matrices& m, TaskPart strips, TaskPart tiles, float*
   copied.result = results;
   if (m.addend != nullptr) copied.addend = results;
   copied.isNonTemporal = false;
-  runTiles(copied, tiles, 1);
+  for (std::size_t t = tiles.from; t < tiles.to; ++t) runTile(copied, t, 1, false);
   copyLines(firstResult, plainBlock, last.result + firstRow * m.resultLine, m.resultLine, rows, left);
 }
 

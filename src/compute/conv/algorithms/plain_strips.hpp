@@ -2,8 +2,9 @@
 //
 //   result[row][pixel] = sum over values of weights[value][row] * read[value][pixel]
 //
-// Nothing is copied nor transposed, but for pixels behind the last whole vector. What the next strip reads is fetched,
-// as hardware does not look ahead over lines that are far apart.
+// Nothing is copied nor transposed, but for pixels behind the last whole vector. A tile of rows is computed for some
+// strips, one after the other, before the next tile: so many lines on as few pages. What comes next is fetched, as
+// hardware does not look ahead over lines that are far apart.
 #pragma once
 
 #include <cstddef>
@@ -52,13 +53,14 @@ class PlainStrips {
     }
   }
 
-  /// Some strips of some tiles: all tiles of a strip before the next one.
+  /// Some strips of some tiles: all tiles of a few strips before the next ones.
   void run(const Matrices& m, TaskPart strips, TaskPart tiles, float* scratch) const;
 
  private:
   std::ptrdiff_t stripPixels() const { return std::ptrdiff_t{blocks_} * plainBlock; }
   double stripCycles(const KernelSet& kernels, int blocks) const;
-  void runTiles(const Matrices& m, TaskPart tiles, int blocks) const;
+  std::ptrdiff_t stripsTogether() const;
+  void runTile(const Matrices& m, std::size_t tile, int blocks, bool isFirst) const;
 
   const PlainKernels& kernels_;
   int values_, rows_;

@@ -22,12 +22,6 @@ template <int kBlocks, int kRows>
 void plainProduct(const PlainProductCall& call) {
   constexpr int kVectors = kBlocks * vectorsOfPlainBlock;
   constexpr int kLine = 64 / int{sizeof(float)};  // of the cache
-  if (!call.isNonTemporal) {
-    for (int k = 0; k < kRows; ++k) {
-#pragma GCC unroll 2
-      for (int b = 0; b < kBlocks; ++b) __builtin_prefetch(call.output + k * call.outputLine + b * kLine, 1);
-    }
-  }
   Vector sum[kRows * kVectors];
 #pragma GCC unroll 14
   for (int k = 0; k < kRows; ++k) {
@@ -41,8 +35,12 @@ void plainProduct(const PlainProductCall& call) {
     Vector x[kVectors];
 #pragma GCC unroll 8
     for (int v = 0; v < kVectors; ++v) x[v] = load(input + v * TACC_LANES);
-#pragma GCC unroll 2
-    for (int b = 0; b < kBlocks; ++b) __builtin_prefetch(input + call.ahead + b * kLine);
+#pragma GCC unroll 3
+    for (int b = 0; b < kBlocks; ++b) __builtin_prefetch(input + call.nearAhead + b * kLine);
+    if (call.farAhead != 0) {
+#pragma GCC unroll 3
+      for (int b = 0; b < kBlocks; ++b) __builtin_prefetch(input + call.farAhead + b * kLine, 0, 2);
+    }
 #pragma GCC unroll 14
     for (int k = 0; k < kRows; ++k) {
       const Vector w = broadcast(weights[k]);
@@ -144,7 +142,10 @@ constexpr void addGradients(PlainKernels& kernels, std::integer_sequence<int, kI
 constexpr PlainKernels makePlainKernels() {
   PlainKernels kernels{};
   addProducts<1>(kernels, std::make_integer_sequence<int, plainRows(1)>());
-  if constexpr (vectorsOfPlainBlock == 1) addProducts<2>(kernels, std::make_integer_sequence<int, plainRows(2)>());
+  if constexpr (vectorsOfPlainBlock == 1) {
+    addProducts<2>(kernels, std::make_integer_sequence<int, plainRows(2)>());
+    addProducts<3>(kernels, std::make_integer_sequence<int, plainRows(3)>());
+  }
   kernels.outs = plainOuts;
   kernels.ins = plainIns;
   [&]<int... kOut>(std::integer_sequence<int, kOut...>) {

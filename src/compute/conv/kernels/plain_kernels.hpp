@@ -11,7 +11,7 @@ namespace tacc::conv {
 struct KernelSet;
 
 inline constexpr int plainBlock = 16;      // pixels
-inline constexpr int mostPlainBlocks = 2;  // of a tile
+inline constexpr int mostPlainBlocks = 3;  // of a tile
 inline constexpr int mostPlainRows = 14;   // channels of the result of a tile
 inline constexpr int mostPlainOuts = 6, mostPlainIns = 6;
 
@@ -28,8 +28,9 @@ struct PlainProductCall {
   float* output;
   std::ptrdiff_t outputLine;  // from row to row
   taccActivation_t activation;
-  bool isNonTemporal;    // the output, in whole vectors that are aligned, is stored so: the caller ends that
-  std::ptrdiff_t ahead;  // what lies this far behind the pixels is brought into the L1 cache; 0: nothing
+  bool isNonTemporal;        // the output, in whole vectors that are aligned, is stored so: the caller ends that
+  std::ptrdiff_t nearAhead;  // what lies this far behind a value's pixels is brought into the L1 cache
+  std::ptrdiff_t farAhead;   // and this into the L2 cache; 0: nothing
 };
 
 /// For every output channel k and input channel c of a tile, whose lines of pixels are side by side in memory:
