@@ -4,9 +4,11 @@
 //   gradient[k][c] = sum over pixels of outputGradient[k][pixel] * input[c][pixel]
 //
 // Nothing is copied nor transposed, but for pixels behind the last whole vector; the lanes of a sum are added at last.
-// Some pixels of all channels are gone through at a time, as many as stay in the L2 cache.
+// Some pixels of all channels are gone through at a time: as many as the L2 cache keeps of the tensor of fewer
+// channels.
 #include <algorithm>
 #include <cstring>
+#include <span>
 #include <vector>
 
 #include "compute/conv/algorithms.hpp"
@@ -19,8 +21,9 @@
 namespace tacc::conv {
 namespace {
 
-/// Of both tensors. It is no matter of the CPU at hand: pixels are summed in this order.
-constexpr std::ptrdiff_t floatsOfPart = 96 * 1024;
+/// Of the tensor of fewer channels, which every tile of the other one reads again. It is no matter of the CPU at hand:
+/// pixels are summed in this order.
+constexpr std::ptrdiff_t floatsOfPart = 192 * 1024;
 /// Sums are written again for every part of the pixels.
 constexpr std::ptrdiff_t mostGradients = 256 * 1024;
 
@@ -33,8 +36,8 @@ class PlainGradient final : public ConvPlan {
         pixels_(std::ptrdiff_t{d.shape.height} * d.shape.width) {
     outTiles_ = tilesOf(shape().outChannels, kernels_.outs);
     inTiles_ = tilesOf(shape().inChannels, kernels_.ins);
-    const std::ptrdiff_t channels = std::ptrdiff_t{shape().inChannels} + shape().outChannels;
-    atOnce_ = std::max<std::ptrdiff_t>(16, floatsOfPart / channels / plainBlock) * plainBlock;
+    const std::ptrdiff_t fewer = std::min(shape().inChannels, shape().outChannels);
+    atOnce_ = std::max<std::ptrdiff_t>(16, floatsOfPart / fewer / plainBlock) * plainBlock;
     parts_ = balancedCut({1, outTiles_.size()}, static_cast<std::size_t>(d.maxWorkers)).rowParts;
     cycles_ = cyclesOfImage(kernels);
   }
@@ -131,14 +134,20 @@ class PlainGradient final : public ConvPlan {
     call.inputLine = call.gradientLine = line;
     call.pixels = static_cast<int>(pixels);
     call.outputLine = shape().inChannels;
-    for (std::size_t t = tiles.from; t < tiles.to; ++t) {
-      const TaskPart& outs = outTiles_[t];
+    const auto run = [&](const TaskPart& outs, const TaskPart& ins) {
       call.gradient = gradient + static_cast<std::ptrdiff_t>(outs.from) * line;
-      float* const to = sums + static_cast<std::ptrdiff_t>(outs.from) * call.outputLine;
-      for (const TaskPart& ins : inTiles_) {
-        call.input = input + static_cast<std::ptrdiff_t>(ins.from) * line;
-        call.output = to + ins.from;
-        kernels_.gradient[outs.to - outs.from][ins.to - ins.from](call);
+      call.input = input + static_cast<std::ptrdiff_t>(ins.from) * line;
+      call.output = sums + static_cast<std::ptrdiff_t>(outs.from) * call.outputLine + ins.from;
+      kernels_.gradient[outs.to - outs.from][ins.to - ins.from](call);
+    };
+    const std::span outs = std::span(outTiles_).subspan(tiles.from, tiles.to - tiles.from);
+    if (shape().inChannels <= shape().outChannels) {
+      for (const TaskPart& out : outs) {
+        for (const TaskPart& in : inTiles_) run(out, in);
+      }
+    } else {
+      for (const TaskPart& in : inTiles_) {
+        for (const TaskPart& out : outs) run(out, in);
       }
     }
   }
