@@ -60,17 +60,19 @@ void plainProduct(const PlainProductCall& call) {
   }
   activate<kRows * kVectors>(
       call.activation, [&](int i) __attribute__((always_inline))->Vector & { return sum[i]; });
+  const auto put = [&](const auto& putVector) __attribute__((always_inline)) {
 #pragma GCC unroll 14
-  for (int k = 0; k < kRows; ++k) {
-    float* const output = call.output + k * call.outputLine;
+    for (int k = 0; k < kRows; ++k) {
 #pragma GCC unroll 8
-    for (int v = 0; v < kVectors; ++v) {
-      if (call.isNonTemporal) {
-        stream(output + v * TACC_LANES, sum[k * kVectors + v]);
-      } else {
-        store(output + v * TACC_LANES, sum[k * kVectors + v]);
+      for (int v = 0; v < kVectors; ++v) {
+        putVector(call.output + k * call.outputLine + v * TACC_LANES, sum[k * kVectors + v]);
       }
     }
+  };
+  if (call.isNonTemporal) {
+    put([](float* to, Vector value) { stream(to, value); });
+  } else {
+    put([](float* to, Vector value) { store(to, value); });
   }
 }
 
