@@ -49,7 +49,7 @@ double PlainStrips::stripCycles(const KernelSet& kernels, int blocks) const {
 
 /// As many as stay in the L2 cache, beside the weights: tiles behind the first read them there.
 std::ptrdiff_t PlainStrips::stripsTogether() const {
-  constexpr std::ptrdiff_t cacheFloats = 1024 * 1024 / sizeof(float), most = 8;
+  constexpr std::ptrdiff_t cacheFloats = 768 * 1024 / sizeof(float), most = 32;
   return std::clamp<std::ptrdiff_t>(cacheFloats / (stripPixels() * values_), 1, most);
 }
 
