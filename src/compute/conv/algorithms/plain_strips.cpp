@@ -77,7 +77,8 @@ void PlainStrips::runTile(const Matrices& m, std::size_t tile, int blocks, bool 
 
 void PlainStrips::run(const Matrices& m, TaskPart strips, TaskPart tiles, float* scratch) const {
   const auto end = std::min(pixels_, static_cast<std::ptrdiff_t>(strips.to) * stripPixels());
-  auto pixel = static_cast<std::ptrdiff_t>(strips.from) * stripPixels();
+  const auto begin = static_cast<std::ptrdiff_t>(strips.from) * stripPixels();
+  std::ptrdiff_t pixel = begin;
   const auto from = [&](std::ptrdiff_t first) {
     Matrices some = m;
     some.read += first;
@@ -97,6 +98,12 @@ void PlainStrips::run(const Matrices& m, TaskPart strips, TaskPart tiles, float*
   while (end - pixel >= stripPixels()) runStrips(std::min(together, (end - pixel) / stripPixels()), blocks_);
   while (end - pixel >= plainBlock) runStrips(1, 1);
   if (pixel == end) return;
+  if (end - begin >= plainBlock && m.addend != m.result) {
+    // Some pixels of the whole vector before once more, with the same results.
+    pixel = end - plainBlock;
+    runStrips(1, 1);
+    return;
+  }
   const std::ptrdiff_t left = end - pixel;
   const Matrices last = from(pixel);
   float* const results = scratch + values_ * std::ptrdiff_t{plainBlock};

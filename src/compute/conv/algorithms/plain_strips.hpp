@@ -2,9 +2,9 @@
 //
 //   result[row][pixel] = sum over values of weights[value][row] * read[value][pixel]
 //
-// Nothing is copied nor transposed, but for pixels behind the last whole vector. A tile of rows is computed for some
-// strips, one after the other, before the next tile: so many lines on as few pages. What comes next is fetched, as
-// hardware does not look ahead over lines that are far apart.
+// Nothing is copied nor transposed, but for pixels behind the last whole vector where the result is added to. A tile of
+// rows is computed for some strips, one after the other, before the next tile: so many lines on as few pages. What
+// comes next is fetched, as hardware does not look ahead over lines that are far apart.
 #pragma once
 
 #include <cstddef>
