@@ -3,9 +3,9 @@
 //
 //   gradient[k][c] = sum over pixels of outputGradient[k][pixel] * input[c][pixel]
 //
-// Nothing is copied nor transposed, but for pixels behind the last whole vector; the lanes of a sum are added at last.
-// Some pixels of all channels are gone through at a time: as many as the L2 cache keeps of the tensor of fewer
-// channels.
+// Nothing is transposed; the lanes of a sum are added at last. Some pixels of all channels are gone through at a time:
+// as many as the L2 cache keeps of the tensor of fewer channels. Where lines of channels do not begin with a line of
+// the cache, these pixels are copied so that they do: a tile reads each of them many times.
 #include <algorithm>
 #include <cstring>
 #include <span>
@@ -21,8 +21,8 @@
 namespace tacc::conv {
 namespace {
 
-/// Of the tensor of fewer channels, which every tile of the other one reads again. It is no matter of the CPU at hand:
-/// pixels are summed in this order.
+/// Of the tensor of fewer channels, which every tile of the other one reads again, or of both where they are copied. It
+/// is no matter of the CPU at hand: pixels are summed in this order.
 constexpr std::ptrdiff_t floatsOfPart = 192 * 1024;
 /// Sums are written again for every part of the pixels.
 constexpr std::ptrdiff_t mostGradients = 256 * 1024;
@@ -36,13 +36,17 @@ class PlainGradient final : public ConvPlan {
         pixels_(std::ptrdiff_t{d.shape.height} * d.shape.width) {
     outTiles_ = tilesOf(shape().outChannels, kernels_.outs);
     inTiles_ = tilesOf(shape().inChannels, kernels_.ins);
-    const std::ptrdiff_t fewer = std::min(shape().inChannels, shape().outChannels);
-    atOnce_ = std::max<std::ptrdiff_t>(16, floatsOfPart / fewer / plainBlock) * plainBlock;
+    const std::ptrdiff_t ins = shape().inChannels, outs = shape().outChannels;
+    const std::ptrdiff_t channels = isCopied() ? ins + outs : std::min(ins, outs);
+    const std::ptrdiff_t most = std::max<std::ptrdiff_t>(16, floatsOfPart / channels / plainBlock) * plainBlock;
+    atOnce_ = std::min(most, (pixels_ + plainBlock - 1) / plainBlock * plainBlock);
+    // Lines a power of two apart would fall on each other in the L1 cache.
+    copiedLine_ = atOnce_ % 256 == 0 ? atOnce_ + plainBlock : atOnce_;
     parts_ = balancedCut({1, outTiles_.size()}, static_cast<std::size_t>(d.maxWorkers)).rowParts;
     cycles_ = cyclesOfImage(kernels);
   }
 
-  /// Sums, and pixels behind the last whole vector of all channels for each worker.
+  /// Sums, and copied pixels for each worker.
   std::size_t workspaceBytes() const override {
     return (sumFloats() + static_cast<std::size_t>(description_.maxWorkers) * workerFloats()) * sizeof(float);
   }
@@ -69,8 +73,10 @@ class PlainGradient final : public ConvPlan {
   std::size_t sumFloats() const {
     return static_cast<std::size_t>(roundUp(shape().outChannels * shape().inChannels, blockLength));
   }
+  bool isCopied() const { return pixels_ % plainBlock != 0; }
   std::size_t workerFloats() const {
-    return (static_cast<std::size_t>(shape().inChannels) + static_cast<std::size_t>(shape().outChannels)) * plainBlock;
+    const std::ptrdiff_t channels = std::ptrdiff_t{shape().inChannels} + shape().outChannels;
+    return isCopied() ? static_cast<std::size_t>(channels * copiedLine_) : 0;
   }
 
   static std::vector<TaskPart> tilesOf(int channels, int most) {
@@ -82,10 +88,16 @@ class PlainGradient final : public ConvPlan {
 
   double cyclesOfImage(const KernelSet& kernels) const {
     // A tile's sums are added across their lanes, and to memory; and a vector of pixels is loaded for each channel.
-    constexpr double ofSum = 8, ofTile = 40;
+    // Cores with two wide units do much of that beside the next tile's products.
+    constexpr double ofTile = 40, ofCopiedLine = 12, ofCopiedBlock = 4;
+    const double ofSum = hasTwoWideUnits(kernels) ? 5 : 8;
     const std::ptrdiff_t blocks = (pixels_ + plainBlock - 1) / plainBlock;
-    const std::ptrdiff_t calls = (pixels_ + atOnce_ - 1) / atOnce_ + (pixels_ % plainBlock != 0 ? 1 : 0);
-    double cycles = 0;
+    const std::ptrdiff_t calls = (pixels_ + atOnce_ - 1) / atOnce_;
+    const double channels = double(shape().inChannels) + shape().outChannels;
+    double cycles =
+        !isCopied()
+            ? 0
+            : channels * (ofCopiedLine * static_cast<double>(calls) + ofCopiedBlock * static_cast<double>(blocks));
     for (const TaskPart& out : outTiles_) {
       for (const TaskPart& in : inTiles_) {
         const auto outs = static_cast<int>(out.to - out.from), ins = static_cast<int>(in.to - in.from);
@@ -105,27 +117,30 @@ class PlainGradient final : public ConvPlan {
     const auto firstOut = static_cast<std::ptrdiff_t>(outTiles_[tiles.from].from);
     const auto endOut = static_cast<std::ptrdiff_t>(outTiles_[tiles.to - 1].to);
     std::fill_n(sums + firstOut * ins, (endOut - firstOut) * ins, 0.0F);
-    const std::ptrdiff_t whole = pixels_ / plainBlock * plainBlock;
-    const std::ptrdiff_t left = pixels_ - whole;
-    float* const gradients = own + ins * plainBlock;
-    std::fill_n(own, workerFloats(), 0.0F);
+    float* const gradients = own + ins * copiedLine_;
     for (std::ptrdiff_t image = 0; image < shape().batch; ++image) {
       const float* const input = buffers.input + image * ins * pixels_;
       const float* const gradient = buffers.outputGradient + image * shape().outChannels * pixels_;
-      for (std::ptrdiff_t pixel = 0; pixel < whole; pixel += atOnce_) {
-        sumPixels(input + pixel, gradient + pixel, pixels_, std::min(atOnce_, whole - pixel), tiles, sums);
+      for (std::ptrdiff_t pixel = 0; pixel < pixels_; pixel += atOnce_) {
+        const std::ptrdiff_t count = std::min(atOnce_, pixels_ - pixel);
+        if (!isCopied()) {
+          sumPixels(input + pixel, gradient + pixel, pixels_, count, tiles, sums);
+          continue;
+        }
+        const std::ptrdiff_t whole = (count + plainBlock - 1) / plainBlock * plainBlock;
+        for (std::ptrdiff_t c = 0; c < ins; ++c)
+          copyPixels(input + c * pixels_ + pixel, count, own + c * copiedLine_, whole);
+        for (std::ptrdiff_t k = firstOut; k < endOut; ++k)
+          copyPixels(gradient + k * pixels_ + pixel, count, gradients + k * copiedLine_, whole);
+        sumPixels(own, gradients, copiedLine_, whole, tiles, sums);
       }
-      if (left == 0) continue;
-      for (std::ptrdiff_t c = 0; c < ins; ++c) copyPixels(input + c * pixels_ + whole, left, own + c * plainBlock);
-      for (std::ptrdiff_t k = firstOut; k < endOut; ++k) {
-        copyPixels(gradient + k * pixels_ + whole, left, gradients + k * plainBlock);
-      }
-      sumPixels(own, gradients, plainBlock, plainBlock, tiles, sums);
     }
   }
 
-  static void copyPixels(const float* from, std::ptrdiff_t count, float* to) {
+  /// And zeros behind them.
+  static void copyPixels(const float* from, std::ptrdiff_t count, float* to, std::ptrdiff_t whole) {
     std::memcpy(to, from, static_cast<std::size_t>(count) * sizeof(float));
+    std::fill(to + count, to + whole, 0.0F);
   }
 
   void sumPixels(const float* input, const float* gradient, std::ptrdiff_t line, std::ptrdiff_t pixels, TaskPart tiles,
@@ -167,9 +182,10 @@ class PlainGradient final : public ConvPlan {
   const PlainKernels& kernels_;
   std::ptrdiff_t pixels_;
   std::vector<TaskPart> outTiles_, inTiles_;
-  std::ptrdiff_t atOnce_;  // pixels
-  double cycles_ = 0;      // of an image
-  std::size_t parts_ = 1;  // of the tiles of output channels
+  std::ptrdiff_t atOnce_;      // pixels
+  std::ptrdiff_t copiedLine_;  // from channel to channel of copied pixels
+  double cycles_ = 0;          // of an image
+  std::size_t parts_ = 1;      // of the tiles of output channels
 };
 
 }  // namespace
