@@ -186,6 +186,22 @@ TEST(PlainProduct, EveryTailAndEpilogue) {
   expectExactAsChosen(large);
 }
 
+/// More pixels than are gone through at a time, aligned and not, by several workers.
+TEST_P(Pass, OfDrawnProductsOfManyPixels) {
+  std::mt19937 random(97);
+  const auto from = [&](int least, int most) { return std::uniform_int_distribution<int>(least, most)(random); };
+  for (int i = 0; i < 12; ++i) {
+    taccConvDesc_t desc = convolution(GetParam(), from(1, 2), from(1, 30), from(40, 130), 16, from(1, 30), 1);
+    desc.width = i % 3 == 0 ? 16 * from(2, 7) : from(30, 120);
+    desc.inputLayout = desc.outputLayout = taccLayoutNchw;
+    desc.weightLayout = taccWeightsKcrs;
+    desc.maxWorkers = from(1, 4);
+    chooseEpilogue(desc, random);
+    desc.algorithm = "plain-product";
+    expectExactAsChosen(desc);
+  }
+}
+
 TEST_P(Pass, PadsLargerThanTheKernel) { expectExact(convolution(GetParam(), 1, 16, 5, 6, 16, 3, 1, 5)); }
 
 TEST(BackwardWeights, ProductsThatFindOnlyPadding) {
