@@ -178,6 +178,15 @@ void Block::copy(Use use) {
   if (use != Use::write) pack(elements_, data_);
 }
 
+void Block::keepApart(const Block& written, std::size_t inPlace) {
+  const auto at = reinterpret_cast<std::uintptr_t>(data_), to = reinterpret_cast<std::uintptr_t>(written.data_);
+  const std::size_t bytes = elements_.bytes();
+  if (copy_ || at == to + inPlace || at >= to + written.elements_.bytes() || to >= at + bytes) return;
+  copy_ = std::make_unique_for_overwrite<std::byte[]>(bytes);
+  std::memcpy(copy_.get(), data_, bytes);
+  data_ = copy_.get();
+}
+
 void Block::unpack() const { mpi::unpack(elements_, copy_.get()); }
 
 std::size_t sizeOf(taccDataType_t type) noexcept {

@@ -47,6 +47,10 @@ class Block {
   }
 
   std::byte* data() const noexcept { return data_; }
+  /// Makes a copy of what is read here, if it lies where something else is written, other than `inPlace` bytes behind
+  /// the beginning of that. MPI forbids it, but on one rank alone it must not be an error that the others wait for, and
+  /// some MPIs take it.
+  void keepApart(const Block& written, std::size_t inPlace);
   /// What was written goes where it belongs.
   void deliver() const {
     if (copy_) unpack();

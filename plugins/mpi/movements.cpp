@@ -4,6 +4,7 @@
 #include <optional>
 
 #include "elements.hpp"
+#include "judged_arguments.hpp"
 #include "plugin.hpp"
 #include "types.hpp"
 
@@ -16,15 +17,9 @@ Elements elementsAt(const void* address, MPI_Count count, MPI_Datatype type) {
   return {const_cast<void*>(address), static_cast<std::size_t>(count), type};
 }
 
-/// `count` elements of `type`: what goes from one rank to another.
-Judged judgeMovement(MPI_Count count, MPI_Datatype type) {
-  const std::optional<std::size_t> bytes = bytesOf(type);
-  if (!bytes || count < 0) return {Passed::arguments};
-  return {Passed::none, *bytes * static_cast<std::size_t>(count)};
-}
-
-Judged judgeRooted(int root, const Communicator& communicator, MPI_Count count, MPI_Datatype type) {
-  return root < 0 || root >= communicator.ranks ? Judged{Passed::arguments} : judgeMovement(count, type);
+/// `judged`: of the rank's part.
+Judged judgeRooted(int root, const Communicator& communicator, const Judged& judged) {
+  return root < 0 || root >= communicator.ranks ? Judged{Passed::arguments} : judged;
 }
 
 taccResult_t delivered(taccResult_t result, const Block& block) {
@@ -47,7 +42,8 @@ taccResult_t allGather(const void* send, MPI_Count sendCount, MPI_Datatype sendT
     copyInto(receive.block(communicator.rank), own);
     return delivered(taccAllGather(own, to.data(), bytes, taccInt8, communicator.tacc, nullptr), to);
   }
-  const Block from(elementsAt(send, sendCount, sendType), Use::read);
+  Block from(elementsAt(send, sendCount, sendType), Use::read);
+  from.keepApart(to, bytes * static_cast<std::size_t>(communicator.rank));
   return delivered(taccAllGather(from.data(), to.data(), bytes, taccInt8, communicator.tacc, nullptr), to);
 }
 
@@ -57,7 +53,8 @@ taccResult_t allToAll(const void* send, MPI_Count sendCount, MPI_Datatype sendTy
   const Block to(receive.ofAll(communicator.ranks), inPlace ? Use::both : Use::write);
   if (inPlace)
     return delivered(taccAllToAll(to.data(), to.data(), receive.bytes(), taccInt8, communicator.tacc, nullptr), to);
-  const Block from(elementsAt(send, sendCount, sendType).ofAll(communicator.ranks), Use::read);
+  Block from(elementsAt(send, sendCount, sendType).ofAll(communicator.ranks), Use::read);
+  from.keepApart(to, 0);
   return delivered(taccAllToAll(from.data(), to.data(), receive.bytes(), taccInt8, communicator.tacc, nullptr), to);
 }
 
@@ -72,7 +69,8 @@ taccResult_t gatherHere(const void* send, MPI_Count sendCount, MPI_Datatype send
     copyInto(receive.block(root), own);
     return delivered(taccGather(own, to.data(), bytes, taccInt8, root, communicator.tacc, nullptr), to);
   }
-  const Block from(elementsAt(send, sendCount, sendType), Use::read);
+  Block from(elementsAt(send, sendCount, sendType), Use::read);
+  from.keepApart(to, bytes * static_cast<std::size_t>(root));
   return delivered(taccGather(from.data(), to.data(), bytes, taccInt8, root, communicator.tacc, nullptr), to);
 }
 
@@ -102,76 +100,84 @@ TACC_MPI_ENTRY taccMpi_Barrier(MPI_Comm comm) {
 }
 
 // With `int` counts, and with large ones where the MPI has them.
-#define TACC_MPI_MOVEMENTS(suffix, Count)                                                                             \
-  TACC_MPI_ENTRY taccMpi_Bcast##suffix(void* buffer, Count count, MPI_Datatype type, int root, MPI_Comm comm) {       \
-    return takeOver(                                                                                                  \
-        Function::Bcast##suffix, "MPI_Bcast" #suffix, comm,                                                           \
-        [=](const Communicator& communicator) { return judgeRooted(root, communicator, count, type); },               \
-        [=](const Communicator& communicator) {                                                                       \
-          return broadcast(elementsAt(buffer, count, type), root, communicator);                                      \
-        },                                                                                                            \
-        [=] { return PMPI_Bcast##suffix(buffer, count, type, root, comm); });                                         \
-  }                                                                                                                   \
-  TACC_MPI_ENTRY taccMpi_Allgather##suffix(const void* send, Count sendCount, MPI_Datatype sendType, void* receive,   \
-                                           Count receiveCount, MPI_Datatype receiveType, MPI_Comm comm) {             \
-    return takeOver(                                                                                                  \
-        Function::Allgather##suffix, "MPI_Allgather" #suffix, comm,                                                   \
-        [=](const Communicator&) { return judgeMovement(receiveCount, receiveType); },                                \
-        [=](const Communicator& communicator) {                                                                       \
-          return allGather(send, sendCount, sendType, elementsAt(receive, receiveCount, receiveType), communicator);  \
-        },                                                                                                            \
-        [=] { return PMPI_Allgather##suffix(send, sendCount, sendType, receive, receiveCount, receiveType, comm); }); \
-  }                                                                                                                   \
-  TACC_MPI_ENTRY taccMpi_Alltoall##suffix(const void* send, Count sendCount, MPI_Datatype sendType, void* receive,    \
-                                          Count receiveCount, MPI_Datatype receiveType, MPI_Comm comm) {              \
-    return takeOver(                                                                                                  \
-        Function::Alltoall##suffix, "MPI_Alltoall" #suffix, comm,                                                     \
-        [=](const Communicator&) { return judgeMovement(receiveCount, receiveType); },                                \
-        [=](const Communicator& communicator) {                                                                       \
-          return allToAll(send, sendCount, sendType, elementsAt(receive, receiveCount, receiveType), communicator);   \
-        },                                                                                                            \
-        [=] { return PMPI_Alltoall##suffix(send, sendCount, sendType, receive, receiveCount, receiveType, comm); });  \
-  }                                                                                                                   \
-  TACC_MPI_ENTRY taccMpi_Gather##suffix(const void* send, Count sendCount, MPI_Datatype sendType, void* receive,      \
-                                        Count receiveCount, MPI_Datatype receiveType, int root, MPI_Comm comm) {      \
-    return takeOver(                                                                                                  \
-        Function::Gather##suffix, "MPI_Gather" #suffix, comm,                                                         \
-        [=](const Communicator& communicator) {                                                                       \
-          return communicator.rank == root ? judgeRooted(root, communicator, receiveCount, receiveType)               \
-                                           : judgeRooted(root, communicator, sendCount, sendType);                    \
-        },                                                                                                            \
-        [=](const Communicator& communicator) {                                                                       \
-          if (communicator.rank == root)                                                                              \
-            return gatherHere(send, sendCount, sendType, elementsAt(receive, receiveCount, receiveType),              \
-                              communicator);                                                                          \
-          const Elements elements = elementsAt(send, sendCount, sendType);                                            \
-          const Block from(elements, Use::read);                                                                      \
-          return taccGather(from.data(), nullptr, elements.bytes(), taccInt8, root, communicator.tacc, nullptr);      \
-        },                                                                                                            \
-        [=] {                                                                                                         \
-          return PMPI_Gather##suffix(send, sendCount, sendType, receive, receiveCount, receiveType, root, comm);      \
-        });                                                                                                           \
-  }                                                                                                                   \
-  TACC_MPI_ENTRY taccMpi_Scatter##suffix(const void* send, Count sendCount, MPI_Datatype sendType, void* receive,     \
-                                         Count receiveCount, MPI_Datatype receiveType, int root, MPI_Comm comm) {     \
-    return takeOver(                                                                                                  \
-        Function::Scatter##suffix, "MPI_Scatter" #suffix, comm,                                                       \
-        [=](const Communicator& communicator) {                                                                       \
-          return communicator.rank == root ? judgeRooted(root, communicator, sendCount, sendType)                     \
-                                           : judgeRooted(root, communicator, receiveCount, receiveType);              \
-        },                                                                                                            \
-        [=](const Communicator& communicator) {                                                                       \
-          if (communicator.rank == root)                                                                              \
-            return scatterHere(elementsAt(send, sendCount, sendType), receive, receiveCount, receiveType,             \
-                               communicator);                                                                         \
-          const Elements elements = elementsAt(receive, receiveCount, receiveType);                                   \
-          const Block to(elements, Use::write);                                                                       \
-          return delivered(                                                                                           \
-              taccScatter(nullptr, to.data(), elements.bytes(), taccInt8, root, communicator.tacc, nullptr), to);     \
-        },                                                                                                            \
-        [=] {                                                                                                         \
-          return PMPI_Scatter##suffix(send, sendCount, sendType, receive, receiveCount, receiveType, root, comm);     \
-        });                                                                                                           \
+#define TACC_MPI_MOVEMENTS(suffix, Count)                                                                              \
+  TACC_MPI_ENTRY taccMpi_Bcast##suffix(void* buffer, Count count, MPI_Datatype type, int root, MPI_Comm comm) {        \
+    return takeOver(                                                                                                   \
+        Function::Bcast##suffix, "MPI_Bcast" #suffix, comm,                                                            \
+        [=](const Communicator& communicator) { return judgeRooted(root, communicator, judgeMovement(count, type)); }, \
+        [=](const Communicator& communicator) {                                                                        \
+          return broadcast(elementsAt(buffer, count, type), root, communicator);                                       \
+        },                                                                                                             \
+        [=] { return PMPI_Bcast##suffix(buffer, count, type, root, comm); });                                          \
+  }                                                                                                                    \
+  TACC_MPI_ENTRY taccMpi_Allgather##suffix(const void* send, Count sendCount, MPI_Datatype sendType, void* receive,    \
+                                           Count receiveCount, MPI_Datatype receiveType, MPI_Comm comm) {              \
+    return takeOver(                                                                                                   \
+        Function::Allgather##suffix, "MPI_Allgather" #suffix, comm,                                                    \
+        [=](const Communicator&) {                                                                                     \
+          return judgeMovement(receive, receiveCount, receiveType, send, sendCount, sendType);                         \
+        },                                                                                                             \
+        [=](const Communicator& communicator) {                                                                        \
+          return allGather(send, sendCount, sendType, elementsAt(receive, receiveCount, receiveType), communicator);   \
+        },                                                                                                             \
+        [=] { return PMPI_Allgather##suffix(send, sendCount, sendType, receive, receiveCount, receiveType, comm); });  \
+  }                                                                                                                    \
+  TACC_MPI_ENTRY taccMpi_Alltoall##suffix(const void* send, Count sendCount, MPI_Datatype sendType, void* receive,     \
+                                          Count receiveCount, MPI_Datatype receiveType, MPI_Comm comm) {               \
+    return takeOver(                                                                                                   \
+        Function::Alltoall##suffix, "MPI_Alltoall" #suffix, comm,                                                      \
+        [=](const Communicator&) {                                                                                     \
+          return judgeMovement(receive, receiveCount, receiveType, send, sendCount, sendType);                         \
+        },                                                                                                             \
+        [=](const Communicator& communicator) {                                                                        \
+          return allToAll(send, sendCount, sendType, elementsAt(receive, receiveCount, receiveType), communicator);    \
+        },                                                                                                             \
+        [=] { return PMPI_Alltoall##suffix(send, sendCount, sendType, receive, receiveCount, receiveType, comm); });   \
+  }                                                                                                                    \
+  TACC_MPI_ENTRY taccMpi_Gather##suffix(const void* send, Count sendCount, MPI_Datatype sendType, void* receive,       \
+                                        Count receiveCount, MPI_Datatype receiveType, int root, MPI_Comm comm) {       \
+    return takeOver(                                                                                                   \
+        Function::Gather##suffix, "MPI_Gather" #suffix, comm,                                                          \
+        [=](const Communicator& communicator) {                                                                        \
+          return judgeRooted(root, communicator,                                                                       \
+                             communicator.rank == root                                                                 \
+                                 ? judgeMovement(receive, receiveCount, receiveType, send, sendCount, sendType)        \
+                                 : judgeMovement(sendCount, sendType));                                                \
+        },                                                                                                             \
+        [=](const Communicator& communicator) {                                                                        \
+          if (communicator.rank == root)                                                                               \
+            return gatherHere(send, sendCount, sendType, elementsAt(receive, receiveCount, receiveType),               \
+                              communicator);                                                                           \
+          const Elements elements = elementsAt(send, sendCount, sendType);                                             \
+          const Block from(elements, Use::read);                                                                       \
+          return taccGather(from.data(), nullptr, elements.bytes(), taccInt8, root, communicator.tacc, nullptr);       \
+        },                                                                                                             \
+        [=] {                                                                                                          \
+          return PMPI_Gather##suffix(send, sendCount, sendType, receive, receiveCount, receiveType, root, comm);       \
+        });                                                                                                            \
+  }                                                                                                                    \
+  TACC_MPI_ENTRY taccMpi_Scatter##suffix(const void* send, Count sendCount, MPI_Datatype sendType, void* receive,      \
+                                         Count receiveCount, MPI_Datatype receiveType, int root, MPI_Comm comm) {      \
+    return takeOver(                                                                                                   \
+        Function::Scatter##suffix, "MPI_Scatter" #suffix, comm,                                                        \
+        [=](const Communicator& communicator) {                                                                        \
+          return judgeRooted(root, communicator,                                                                       \
+                             communicator.rank == root                                                                 \
+                                 ? judgeMovement(send, sendCount, sendType, receive, receiveCount, receiveType)        \
+                                 : judgeMovement(receiveCount, receiveType));                                          \
+        },                                                                                                             \
+        [=](const Communicator& communicator) {                                                                        \
+          if (communicator.rank == root)                                                                               \
+            return scatterHere(elementsAt(send, sendCount, sendType), receive, receiveCount, receiveType,              \
+                               communicator);                                                                          \
+          const Elements elements = elementsAt(receive, receiveCount, receiveType);                                    \
+          const Block to(elements, Use::write);                                                                        \
+          return delivered(                                                                                            \
+              taccScatter(nullptr, to.data(), elements.bytes(), taccInt8, root, communicator.tacc, nullptr), to);      \
+        },                                                                                                             \
+        [=] {                                                                                                          \
+          return PMPI_Scatter##suffix(send, sendCount, sendType, receive, receiveCount, receiveType, root, comm);      \
+        });                                                                                                            \
   }
 
 TACC_MPI_MOVEMENTS(, int)

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <optional>
 
+#include "judged_arguments.hpp"
 #include "nonblocking.hpp"
 #include "unequal_judged.hpp"
 
@@ -31,13 +32,13 @@ struct Raw {
   Judged judge(const Communicator& communicator) const {
     switch (kind) {
       case Kind::allgatherv:
-        return judgeAllGatherV(receive, communicator);
+        return judgeWithOwn(receive, send.address, sendCount, send.type, communicator);
       case Kind::alltoallv:
         return judgeAllToAllV(send, receive, communicator);
       case Kind::gatherv:
-        return judgeAtRoot(receive, sendCount, send.type, root, communicator);
+        return judgeAtRoot(receive, send.address, sendCount, send.type, root, communicator);
       case Kind::scatterv:
-        return judgeAtRoot(send, receiveCount, receive.type, root, communicator);
+        return judgeAtRoot(send, receive.address, receiveCount, receive.type, root, communicator);
       default:
         return judgeReduceScatter(communicator);
     }
@@ -61,10 +62,7 @@ struct Raw {
     MPI_Count all = 0;
     for (int r = 0; receive.counts != nullptr && r < communicator.ranks; ++r)
       all = receive.counts[r] < 0 || all < 0 ? -1 : all + receive.counts[r];
-    if (receive.counts == nullptr || all < 0) return {Passed::arguments};
-    const Reduction how = reductionOf(receive.type, op);
-    if (how.passed != Passed::none) return {how.passed};
-    return {Passed::none, static_cast<std::size_t>(all) * static_cast<std::size_t>(how.bytes)};
+    return judgeReduction(receive.counts == nullptr ? -1 : all, reductionOf(receive.type, op), receive.address);
   }
 };
 

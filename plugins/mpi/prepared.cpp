@@ -8,6 +8,7 @@
 
 #include "communicators.hpp"
 #include "elements.hpp"
+#include "judged_arguments.hpp"
 #include "types.hpp"
 
 namespace tacc::mpi {
@@ -24,17 +25,13 @@ Elements received(const Arguments& a) { return elementsAt(a.receive, a.receiveCo
 
 std::shared_ptr<Block> blockOf(const Elements& elements, Use use) { return std::make_shared<Block>(elements, use); }
 
-Judged judgeReduction(MPI_Count elements, const Arguments& a) {
-  if (elements < 0) return {Passed::arguments};
-  const Reduction how = reductionOf(a.receiveType, a.op);
-  if (how.passed != Passed::none) return {how.passed};
-  return {Passed::none, static_cast<std::size_t>(elements) * static_cast<std::size_t>(how.bytes)};
+/// `receive`: null where the rank gets no result.
+Judged judgeReduction(MPI_Count elements, const Arguments& a, const void* receive) {
+  return mpi::judgeReduction(elements, reductionOf(a.receiveType, a.op), receive);
 }
 
-Judged judgeMovement(MPI_Count count, MPI_Datatype type) {
-  const std::optional<std::size_t> bytes = bytesOf(type);
-  if (!bytes || count < 0) return {Passed::arguments};
-  return {Passed::none, *bytes * static_cast<std::size_t>(count)};
+Judged judgeReceived(const Arguments& a) {
+  return judgeMovement(a.receive, a.receiveCount, a.receiveType, a.send, a.sendCount, a.sendType);
 }
 
 bool hasRoot(Kind kind) {
@@ -99,6 +96,7 @@ struct Given {
 Given given(const Arguments& a, int rank, const std::shared_ptr<Block>& to) {
   if (a.send != MPI_IN_PLACE) {
     const auto from = blockOf(sent(a), Use::read);
+    from->keepApart(*to, received(a).bytes() * static_cast<std::size_t>(rank));
     return {from, from->data()};
   }
   const Elements receive = received(a);
@@ -141,6 +139,7 @@ Prepared allToAll(const Arguments& a, const Communicator& communicator) {
   const bool inPlace = a.send == MPI_IN_PLACE;
   const auto to = blockOf(receive.ofAll(communicator.ranks), inPlace ? Use::both : Use::write);
   const auto from = inPlace ? to : blockOf(sent(a).ofAll(communicator.ranks), Use::read);
+  if (!inPlace) from->keepApart(*to, 0);
   return {[=, bytes = receive.bytes(), comm = communicator.tacc](taccStream_t stream) {
             return taccAllToAll(from->data(), to->data(), bytes, taccInt8, comm, stream);
           },
@@ -223,20 +222,23 @@ Judged judge(Kind kind, const Arguments& a, const Communicator& communicator) {
   const bool isRoot = communicator.rank == a.root;
   switch (kind) {
     case Kind::allreduce:
-    case Kind::reduce:
     case Kind::scan:
     case Kind::exscan:
-      return judgeReduction(a.receiveCount, a);
+      return judgeReduction(a.receiveCount, a, a.receive);
+    case Kind::reduce:
+      return judgeReduction(a.receiveCount, a, isRoot ? a.receive : nullptr);
     case Kind::reduceScatterBlock:
-      return judgeReduction(a.receiveCount * communicator.ranks, a);
+      return judgeReduction(a.receiveCount * communicator.ranks, a, a.receive);
     case Kind::gather:
-      return isRoot ? judgeMovement(a.receiveCount, a.receiveType) : judgeMovement(a.sendCount, a.sendType);
+      return isRoot ? judgeReceived(a) : judgeMovement(a.sendCount, a.sendType);
     case Kind::scatter:
-      return isRoot ? judgeMovement(a.sendCount, a.sendType) : judgeMovement(a.receiveCount, a.receiveType);
+      return isRoot ? judgeMovement(a.send, a.sendCount, a.sendType, a.receive, a.receiveCount, a.receiveType)
+                    : judgeMovement(a.receiveCount, a.receiveType);
     case Kind::bcast:
+      return judgeMovement(a.receiveCount, a.receiveType);
     case Kind::allgather:
     case Kind::alltoall:
-      return judgeMovement(a.receiveCount, a.receiveType);
+      return judgeReceived(a);
     default:  // a barrier
       break;
   }

@@ -6,18 +6,12 @@
 #include <vector>
 
 #include "elements.hpp"
+#include "judged_arguments.hpp"
 #include "plugin.hpp"
 #include "types.hpp"
 
 namespace tacc::mpi {
 namespace {
-
-/// `elements`: all that a rank gives.
-Judged judgeReduction(MPI_Count elements, const Reduction& how) {
-  if (elements < 0) return {Passed::arguments};
-  if (how.passed != Passed::none) return {how.passed};
-  return {Passed::none, static_cast<std::size_t>(elements) * static_cast<std::size_t>(how.bytes)};
-}
 
 using Reduce = taccResult_t (*)(const void*, void*, size_t, taccDataType_t, taccRedOp_t, taccComm_t, taccStream_t);
 
@@ -27,7 +21,7 @@ int toEvery(Function function, const char* name, Reduce reduce, const void* send
             MPI_Datatype type, MPI_Op op, MPI_Comm comm, const Pass& pass) {
   const Reduction how = reductionOf(type, op);
   return takeOver(
-      function, name, comm, [=](const Communicator&) { return judgeReduction(count, how); },
+      function, name, comm, [=](const Communicator&) { return judgeReduction(count, how, receive); },
       [=](const Communicator& communicator) {
         return reduce(send == MPI_IN_PLACE ? receive : send, receive, static_cast<std::size_t>(count), how.type, how.op,
                       communicator.tacc, nullptr);
@@ -42,7 +36,8 @@ int toRoot(Function function, const char* name, const void* send, void* receive,
   return takeOver(
       function, name, comm,
       [=](const Communicator& communicator) {
-        return root < 0 || root >= communicator.ranks ? Judged{Passed::arguments} : judgeReduction(count, how);
+        if (root < 0 || root >= communicator.ranks) return Judged{Passed::arguments};
+        return judgeReduction(count, how, communicator.rank == root ? receive : nullptr);
       },
       [=](const Communicator& communicator) {
         const bool isRoot = communicator.rank == root;
@@ -52,11 +47,14 @@ int toRoot(Function function, const char* name, const void* send, void* receive,
       pass);
 }
 
+/// One buffer for both is against MPI's rules, and what some MPIs take as in place.
+bool isInPlace(const void* send, const void* receive) { return send == MPI_IN_PLACE || send == receive; }
+
 /// MPI's result in place stands at the beginning of the buffer on every rank, tacc's where the rank's own block was.
 /// `counts`: of each rank.
 taccResult_t reduceScatter(const void* send, void* receive, const std::size_t* counts, taccDataType_t type,
                            taccRedOp_t op, const Communicator& communicator) {
-  if (send != MPI_IN_PLACE)
+  if (!isInPlace(send, receive))
     return taccReduceScatterV(send, receive, counts, nullptr, type, op, communicator.tacc, nullptr);
   const std::size_t bytes = counts[communicator.rank] * sizeOf(type);
   std::byte* const block = communicator.scratch->blockOf(bytes);
@@ -67,7 +65,7 @@ taccResult_t reduceScatter(const void* send, void* receive, const std::size_t* c
 
 taccResult_t reduceScatterEqually(const void* send, void* receive, std::size_t count, taccDataType_t type,
                                   taccRedOp_t op, const Communicator& communicator) {
-  if (send != MPI_IN_PLACE) return taccReduceScatter(send, receive, count, type, op, communicator.tacc, nullptr);
+  if (!isInPlace(send, receive)) return taccReduceScatter(send, receive, count, type, op, communicator.tacc, nullptr);
   const std::size_t bytes = count * sizeOf(type);
   std::byte* const block = communicator.scratch->blockOf(bytes);
   const taccResult_t result = taccReduceScatter(receive, block, count, type, op, communicator.tacc, nullptr);
@@ -85,7 +83,7 @@ int toEach(Function function, const char* name, const void* send, void* receive,
         MPI_Count all = 0;
         for (int r = 0; counts != nullptr && r < communicator.ranks; ++r)
           all = counts[r] < 0 || all < 0 ? -1 : all + counts[r];
-        return judgeReduction(counts == nullptr ? -1 : all, how);
+        return judgeReduction(counts == nullptr ? -1 : all, how, receive);
       },
       [=](const Communicator& communicator) {
         std::vector<std::size_t>& each = communicator.scratch->counts;
@@ -102,7 +100,7 @@ int toEachEqually(Function function, const char* name, const void* send, void* r
   return takeOver(
       function, name, comm,
       [=](const Communicator& communicator) {
-        return judgeReduction(static_cast<MPI_Count>(count) * communicator.ranks, how);
+        return judgeReduction(static_cast<MPI_Count>(count) * communicator.ranks, how, receive);
       },
       [=](const Communicator& communicator) {
         return reduceScatterEqually(send, receive, static_cast<std::size_t>(count), how.type, how.op, communicator);

@@ -50,7 +50,8 @@ int allGather(Function function, const char* name, const void* send, Count sendC
               int (*pass)(const void*, Count, MPI_Datatype, void*, const Count*, const Displacement*, MPI_Datatype,
                           MPI_Comm)) {
   return takeOver(
-      function, name, comm, [=](const Communicator& communicator) { return judgeAllGatherV(receive, communicator); },
+      function, name, comm,
+      [=](const Communicator& communicator) { return judgeWithOwn(receive, send, sendCount, sendType, communicator); },
       [=](const Communicator& communicator) {
         const UnequalBlock to(receive, communicator.ranks, Use::write, communicator.scratch->receive);
         if (send == MPI_IN_PLACE) {
@@ -77,7 +78,9 @@ int gather(Function function, const char* name, const void* send, Count sendCoun
                        MPI_Comm)) {
   return takeOver(
       function, name, comm,
-      [=](const Communicator& communicator) { return judgeAtRoot(receive, sendCount, sendType, root, communicator); },
+      [=](const Communicator& communicator) {
+        return judgeAtRoot(receive, send, sendCount, sendType, root, communicator);
+      },
       [=](const Communicator& communicator) {
         if (communicator.rank != root) {
           const Elements elements = elementsAt(send, sendCount, sendType);
@@ -112,7 +115,7 @@ int scatter(Function function, const char* name, const UnequalElements<Count, Di
   return takeOver(
       function, name, comm,
       [=](const Communicator& communicator) {
-        return judgeAtRoot(send, receiveCount, receiveType, root, communicator);
+        return judgeAtRoot(send, receive, receiveCount, receiveType, root, communicator);
       },
       [=](const Communicator& communicator) {
         if (communicator.rank != root) {

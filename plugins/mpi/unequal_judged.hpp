@@ -32,7 +32,8 @@ template <class Count, class Displacement>
 Judged judgeBlocks(const UnequalElements<Count, Displacement>& elements, int ranks) {
   const std::optional<std::size_t> size = bytesOf(elements.type);
   const Count* const counts = elements.counts;
-  if (counts == nullptr || !size || std::any_of(counts, counts + ranks, [](Count count) { return count < 0; }))
+  if (elements.address == MPI_IN_PLACE || counts == nullptr || !size ||
+      std::any_of(counts, counts + ranks, [](Count count) { return count < 0; }))
     return {Passed::arguments};
   std::size_t all = 0;
   for (int r = 0; r < ranks; ++r) all += static_cast<std::size_t>(counts[r]);
@@ -40,17 +41,20 @@ Judged judgeBlocks(const UnequalElements<Count, Displacement>& elements, int ran
   return takenFor((all * *size + each - 1) / each);
 }
 
+/// `count` elements at `own`: the rank's part of `blocks`, unless it is in place.
 template <class Count, class Displacement>
-Judged judgeAllGatherV(const UnequalElements<Count, Displacement>& receive, const Communicator& communicator) {
-  return judgeBlocks(receive, communicator.ranks);
+Judged judgeWithOwn(const UnequalElements<Count, Displacement>& blocks, const void* own, MPI_Count count,
+                    MPI_Datatype type, const Communicator& communicator) {
+  const bool isOwn = own == MPI_IN_PLACE || (count >= 0 && type != MPI_DATATYPE_NULL);
+  return isOwn ? judgeBlocks(blocks, communicator.ranks) : Judged{Passed::arguments};
 }
 
-/// Of a gather or a scatter: `blocks` at the root, one of `count` elements at the others.
+/// Of a gather or a scatter: `blocks` at the root, one of `count` elements at every rank.
 template <class Count, class Displacement>
-Judged judgeAtRoot(const UnequalElements<Count, Displacement>& blocks, Count count, MPI_Datatype type, int root,
-                   const Communicator& communicator) {
+Judged judgeAtRoot(const UnequalElements<Count, Displacement>& blocks, const void* own, Count count, MPI_Datatype type,
+                   int root, const Communicator& communicator) {
   if (root < 0 || root >= communicator.ranks) return {Passed::arguments};
-  if (communicator.rank == root) return measuredItself(judgeBlocks(blocks, communicator.ranks));
+  if (communicator.rank == root) return measuredItself(judgeWithOwn(blocks, own, count, type, communicator));
   const std::optional<std::size_t> size = bytesOf(type);
   if (count < 0 || !size) return {Passed::arguments};
   return measuredItself(takenFor(static_cast<std::size_t>(count) * *size));

@@ -186,6 +186,52 @@ int failures = 0;
 
 void countFailure(MPI_Comm* /*comm*/, int* /*code*/, ...) { ++failures; }
 
+int classOf(int code) {
+  int kind = MPI_SUCCESS;
+  MPI_Error_class(code, &kind);
+  return kind;
+}
+
+void expectSame(const char* what, int found, int expected) {
+  if (classOf(expected) == MPI_SUCCESS) complain(std::string("MPI finds nothing wrong in ") + what);
+  if (classOf(found) != classOf(expected))
+    complain(std::string(what) + " is an error of class " + std::to_string(classOf(found)) + ", and MPI's of class " +
+             std::to_string(classOf(expected)));
+}
+
+/// A call beside the same one that goes to MPI.
+#define TACC_COMPARE(name, ...) \
+  expectSame(#name "(" #__VA_ARGS__ ")", MPI_##name(__VA_ARGS__), PMPI_##name(__VA_ARGS__))
+
+/// What is wrong in what a rank gives beside what it gets, or gets beside what it gives.
+void callWronglyOnOneSide(MPI_Comm comm) {
+  constexpr int most = 64;
+  const int ranks = ranksIn(comm);
+  std::array<int, most> from{}, to{}, ones{}, places{};
+  ones.fill(1);
+  for (int i = 0; i < most; ++i) places[i] = i;
+  if (ranks > most) return;
+  MPI_Datatype const none = MPI_DATATYPE_NULL;
+  MPI_Errhandler ofWorld = MPI_ERRHANDLER_NULL;
+  MPI_Comm_get_errhandler(MPI_COMM_WORLD, &ofWorld);
+  MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);  // which Open MPI asks for a wrong buffer anywhere
+  TACC_COMPARE(Allreduce, from.data(), MPI_IN_PLACE, 1, MPI_INT, MPI_SUM, comm);
+  TACC_COMPARE(Allgather, from.data(), -1, MPI_INT, to.data(), 1, MPI_INT, comm);
+  TACC_COMPARE(Allgather, from.data(), 1, none, to.data(), 1, MPI_INT, comm);
+  TACC_COMPARE(Alltoall, from.data(), -1, MPI_INT, to.data(), 1, MPI_INT, comm);
+  TACC_COMPARE(Gather, from.data(), -1, MPI_INT, to.data(), 1, MPI_INT, 0, comm);
+  TACC_COMPARE(Scatter, from.data(), 1, MPI_INT, to.data(), -1, MPI_INT, 0, comm);
+  TACC_COMPARE(Scatterv, from.data(), ones.data(), places.data(), MPI_INT, to.data(), -1, MPI_INT, 0, comm);
+  TACC_COMPARE(Gatherv, from.data(), -1, MPI_INT, to.data(), ones.data(), places.data(), MPI_INT, 0, comm);
+  TACC_COMPARE(Allgatherv, from.data(), -1, MPI_INT, to.data(), ones.data(), places.data(), MPI_INT, comm);
+  MPI_Comm_set_errhandler(MPI_COMM_WORLD, ofWorld);
+  MPI_Errhandler_free(&ofWorld);
+  // One buffer for both, which Open MPI takes: an error on some ranks alone would leave the others waiting.
+  if (MPI_Allgather(from.data(), 1, MPI_INT, from.data(), 1, MPI_INT, comm) != MPI_SUCCESS ||
+      MPI_Reduce_scatter_block(from.data(), from.data(), 1, MPI_INT, MPI_SUM, comm) != MPI_SUCCESS)
+    complain("one buffer for both is an error");
+}
+
 /// Wrong arguments are told as MPI tells them, and the communicator goes on.
 void callWrongly() {
   MPI_Comm comm = MPI_COMM_NULL;
@@ -201,6 +247,7 @@ void callWrongly() {
   MPI_Error_class(MPI_Bcast(&number, 1, MPI_DATATYPE_NULL, 0, comm), &kind);
   if (kind != MPI_ERR_TYPE) complain("no type is an error of class " + std::to_string(kind));
   if (MPI_Allreduce(&number, &sum, 1, MPI_FLOAT, MPI_BAND, comm) == MPI_SUCCESS) complain("bits of a float");
+  callWronglyOnOneSide(comm);
   MPI_Errhandler handler = MPI_ERRHANDLER_NULL;
   MPI_Comm_create_errhandler(countFailure, &handler);
   MPI_Comm_set_errhandler(comm, handler);

@@ -1,0 +1,36 @@
+// Whether a collective's arguments are ones that tacc serves, where every rank has as much. What MPI refuses goes to
+// MPI: it says what is wrong in its own words.
+#pragma once
+
+#include <mpi.h>
+
+#include <cstddef>
+#include <optional>
+
+#include "communicators.hpp"
+#include "types.hpp"
+
+namespace tacc::mpi {
+
+/// `count` elements of `type`: what goes from one rank to another.
+inline Judged judgeMovement(MPI_Count count, MPI_Datatype type) {
+  const std::optional<std::size_t> bytes = bytesOf(type);
+  if (!bytes || count < 0) return {Passed::arguments};
+  return {Passed::none, *bytes * static_cast<std::size_t>(count)};
+}
+
+/// The same, where the rank has elements at `other` besides, which take the places of these where that is MPI_IN_PLACE.
+inline Judged judgeMovement(const void* address, MPI_Count count, MPI_Datatype type, const void* other,
+                            MPI_Count otherCount, MPI_Datatype otherType) {
+  const bool isOther = other == MPI_IN_PLACE || (otherCount >= 0 && otherType != MPI_DATATYPE_NULL);
+  return address == MPI_IN_PLACE || !isOther ? Judged{Passed::arguments} : judgeMovement(count, type);
+}
+
+/// `elements`: all that a rank gives. Its result is at `receive`, or nowhere.
+inline Judged judgeReduction(MPI_Count elements, const Reduction& how, const void* receive) {
+  if (elements < 0 || receive == MPI_IN_PLACE) return {Passed::arguments};
+  if (how.passed != Passed::none) return {how.passed};
+  return {Passed::none, static_cast<std::size_t>(elements) * static_cast<std::size_t>(how.bytes)};
+}
+
+}  // namespace tacc::mpi
