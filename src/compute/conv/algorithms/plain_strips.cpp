@@ -47,9 +47,12 @@ double PlainStrips::stripCycles(const KernelSet& kernels, int blocks) const {
   return cycles;
 }
 
-/// As many as stay in the L2 cache, beside the weights: tiles behind the first read them there.
+/// As many as stay in the L2 cache, beside the weights: tiles behind the first read them there. Pages of a few rows are
+/// known to the core all at once, and what is read better stays in the L1 cache.
 std::ptrdiff_t PlainStrips::stripsTogether() const {
-  constexpr std::ptrdiff_t cacheFloats = 768 * 1024 / sizeof(float), most = 32;
+  constexpr std::ptrdiff_t cacheFloats = 768 * 1024 / sizeof(float);
+  constexpr int fewRows = 32;
+  const std::ptrdiff_t most = rows_ <= fewRows ? 4 : 32;
   return std::clamp<std::ptrdiff_t>(cacheFloats / (stripPixels() * values_), 1, most);
 }
 
