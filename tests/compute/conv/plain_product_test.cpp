@@ -1,0 +1,50 @@
+// 1x1 convolutions of NCHW on both sides, in every pass: exactly what the definition says.
+#include <array>
+#include <random>
+
+#include "conv_case.hpp"
+
+namespace tacc::conv::test {
+namespace {
+
+TEST(PlainProduct, EveryTailAndEpilogue) {
+  std::mt19937 random(12);
+  for (const taccConvPass_t pass : {taccConvForward, taccConvBackwardData, taccConvBackwardWeights}) {
+    for (const auto& [ins, outs] : {std::array{1, 1}, {16, 24}, {24, 15}, {3, 65}, {130, 40}, {7, 29}}) {
+      // Pixels of no whole vector, of whole ones alone, of a strip and more, and one behind them.
+      for (const auto& [height, width] : {std::array{1, 1}, {3, 5}, {4, 4}, {7, 7}, {8, 16}, {9, 21}, {13, 5}}) {
+        for (int epilogue = 0; epilogue < 4; ++epilogue) {
+          taccConvDesc_t desc = convolution(pass, 2, ins, height, width, outs, 1);
+          desc.inputLayout = desc.outputLayout = taccLayoutNchw;
+          desc.weightLayout = epilogue % 2 == 0 ? taccWeightsKcrs : taccWeightsBlocked;
+          chooseEpilogue(desc, random);
+          desc.algorithm = "plain-product";
+          expectExactAsChosen(desc);
+        }
+      }
+    }
+  }
+  taccConvDesc_t large = convolution(taccConvForward, 1, 3, 240, 320, 32, 1);  // stored non-temporally
+  large.inputLayout = large.outputLayout = taccLayoutNchw;
+  large.algorithm = "plain-product";
+  expectExactAsChosen(large);
+}
+
+/// More pixels than are gone through at a time, aligned and not, by several workers.
+TEST(PlainProduct, OfDrawnShapesOfManyPixels) {
+  std::mt19937 random(97);
+  const auto from = [&](int least, int most) { return std::uniform_int_distribution<int>(least, most)(random); };
+  for (int i = 0; i < 36; ++i) {
+    taccConvDesc_t desc = convolution(allPasses[i / 12], from(1, 2), from(1, 30), from(40, 130), 16, from(1, 30), 1);
+    desc.width = i % 3 == 0 ? 16 * from(2, 7) : from(30, 120);
+    desc.inputLayout = desc.outputLayout = taccLayoutNchw;
+    desc.weightLayout = taccWeightsKcrs;
+    desc.maxWorkers = from(1, 4);
+    chooseEpilogue(desc, random);
+    desc.algorithm = "plain-product";
+    expectExactAsChosen(desc);
+  }
+}
+
+}  // namespace
+}  // namespace tacc::conv::test
