@@ -25,6 +25,11 @@ struct Elements {
   Elements ofAll(int ranks) const { return {address, count * static_cast<std::size_t>(ranks), type}; }
 };
 
+/// What is only read is not written to through it either.
+inline Elements elementsAt(const void* address, MPI_Count count, MPI_Datatype type) {
+  return {const_cast<void*>(address), static_cast<std::size_t>(count), type};
+}
+
 /// Their bytes to `block`, where they are not there already.
 void copyInto(const Elements& elements, std::byte* block);
 

@@ -13,10 +13,6 @@ namespace {
 
 using Use = Block::Use;
 
-Elements elementsAt(const void* address, MPI_Count count, MPI_Datatype type) {
-  return {const_cast<void*>(address), static_cast<std::size_t>(count), type};
-}
-
 /// `judged`: of the rank's part.
 Judged judgeRooted(int root, const Communicator& communicator, const Judged& judged) {
   return root < 0 || root >= communicator.ranks ? Judged{Passed::arguments} : judged;

@@ -16,10 +16,6 @@ namespace {
 
 using Use = Block::Use;
 
-Elements elementsAt(const void* address, MPI_Count count, MPI_Datatype type) {
-  return {const_cast<void*>(address), static_cast<std::size_t>(count), type};
-}
-
 Elements sent(const Arguments& a) { return elementsAt(a.send, a.sendCount, a.sendType); }
 Elements received(const Arguments& a) { return elementsAt(a.receive, a.receiveCount, a.receiveType); }
 

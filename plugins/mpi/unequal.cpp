@@ -33,12 +33,6 @@ namespace {
 
 using Use = Block::Use;
 
-/// The same buffer as elements of one rank.
-template <class Count>
-Elements elementsAt(const void* address, Count count, MPI_Datatype type) {
-  return {const_cast<void*>(address), static_cast<std::size_t>(count), type};
-}
-
 taccResult_t delivered(taccResult_t result, const UnequalBlock& block) {
   if (result == taccSuccess) block.deliver();
   return result;
