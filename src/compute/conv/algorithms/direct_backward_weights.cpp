@@ -11,6 +11,7 @@
 
 #include "compute/conv/algorithms.hpp"
 #include "compute/conv/algorithms/caching.hpp"
+#include "compute/conv/algorithms/weight_pieces.hpp"
 #include "compute/conv/algorithms/weight_tiles.hpp"
 #include "compute/conv/cost.hpp"
 #include "compute/conv/layout.hpp"
@@ -36,8 +37,7 @@ class DirectBackwardWeights final : public ConvPlan {
     int half = tiles_.blockParts.empty() ? 0 : 2 * tiles_.blockParts.back().to;
     for (int i = 0; i < tiles_.halfTiles; ++i, half += tiles_.halvesOfTile)
       outParts_.push_back({half, half + tiles_.halvesOfTile});
-    choosePixels();
-    makePieces();
+    pieces_ = cutWeightPieces(d, blocksOf(tiles_), outParts_.size(), isCut());
     chooseTasks();
   }
 
@@ -52,8 +52,6 @@ class DirectBackwardWeights final : public ConvPlan {
               deliveryCycles()) /
              assumedHertz;
     }
-    const bool isOneLine =
-        s.kernelHeight * s.kernelWidth == 1 && s.outWidth * s.strideWidth == s.strideHeight * s.width;
     double tiles = 0, ofLine = 0;
     for (const OutPart& part : outParts_) {
       const auto& rows = rowPartsOf(part, false);
@@ -62,7 +60,7 @@ class DirectBackwardWeights final : public ConvPlan {
       ofLine += here * gradientLineCycles(kernels_, (part.to - part.from) / 2.0, rows.front().size());
     }
     const double calls = static_cast<double>(pieces_.size()) * s.kernelHeight * s.kernelWidth;
-    const double beside = tiles * calls * callCycles + (isOneLine ? 0 : s.batch * lines * s.kernelWidth * ofLine);
+    const double beside = tiles * calls * callCycles + (isOneLine() ? 0 : s.batch * lines * s.kernelWidth * ofLine);
     // A line of the gradient for each tile, from the L2 cache where it is not in the L1 cache still. Where it is one
     // vector little else is done meanwhile.
     constexpr double cyclesOfLine = 4.5;
@@ -71,7 +69,7 @@ class DirectBackwardWeights final : public ConvPlan {
     const double ofLines = isHidden ? 0 : tiles * blocksOf(tiles_) * cyclesOfLine;
     const double ofPixel = std::max(tiles_.cyclesOfPixel, ofLines) + tiles * lostCycles();
     const double steps =
-        isOneLine ? std::ceil(double(s.outHeight) * s.outWidth / kernels_.pixelsOfStep) : lines * stepsOfLine();
+        isOneLine() ? std::ceil(double(s.outHeight) * s.outWidth / kernels_.pixelsOfStep) : lines * stepsOfLine();
     // Hardware that looks ahead gets one block of outputs behind the other half as fast as several at a time; half as
     // fast are products of shorter vectors, too.
     const double times = s.outBlocks() == 1 && kernels_.fmaLanes == blockLength ? 2 : 1;
@@ -108,6 +106,12 @@ class DirectBackwardWeights final : public ConvPlan {
     const Shape& s = shape();
     return s.batch * s.height * s.width == 1 && s.kernelHeight * s.kernelWidth == 1 && s.padHeight + s.padWidth == 0;
   }
+  bool isProduct() const { return shape().kernelHeight * shape().kernelWidth == 1; }
+  /// Whether the lines that a product reads follow each other without a gap.
+  bool isOneLine() const {
+    const Shape& s = shape();
+    return isProduct() && s.outWidth * s.strideWidth == s.strideHeight * s.width;
+  }
   /// Of all taps of a line of the kernel.
   int stepsOfLine() const {
     const Shape& s = shape();
@@ -130,13 +134,18 @@ class DirectBackwardWeights final : public ConvPlan {
     constexpr double ofLine = 4;
     constexpr std::ptrdiff_t pixelsOfCache = 1024;
     const std::ptrdiff_t pixels = std::ptrdiff_t{shape().outHeight} * shape().outWidth;
-    const bool isReadOnce = rowPartsOf(outParts_.front(), false).size() == 1 &&
-                            (shape().kernelHeight * shape().kernelWidth == 1 || !hasTwoWideUnits(kernels_));
-    if (isReadOnce || pixels > pixelsOfCache) return 0;
-    // Cores with two units have an L2 cache that brings them in time, but where all pixels fall on each other.
+    // Parts of few pixels. Short vectors have twice as many tiles, for which lines of a small image are read again.
+    const bool isOfParts = pixels >= pixelsOfPart || kernels_.fmaLanes == blockLength;
+    if (isOneLine() && areFarApart() && isOfParts) return 0;
+    const bool isStridedProduct = areFarApart() && isProduct();
+    const bool isReadOnce =
+        rowPartsOf(outParts_.front(), false).size() == 1 && (isProduct() || !hasTwoWideUnits(kernels_));
+    if (isReadOnce || (pixels > pixelsOfCache && !isStridedProduct)) return 0;
+    // Cores with two units have an L2 cache that brings them in time, but where all pixels fall on each other, and of
+    // NHWC with a stride, whose lines no hardware looks ahead over.
     constexpr std::ptrdiff_t floatsOfPage = 1024;
     const auto lost = [&](std::ptrdiff_t floats) {
-      const bool areInTime = hasTwoWideUnits(kernels_) && floats % floatsOfPage != 0;
+      const bool areInTime = hasTwoWideUnits(kernels_) && floats % floatsOfPage != 0 && !isStridedProduct;
       return pixels > linesKept(floats) && !areInTime ? ofLine : 0;
     };
     return lost(in_.pixel * shape().strideWidth) + lost(out_.pixel);
@@ -205,48 +214,6 @@ class DirectBackwardWeights final : public ConvPlan {
     return tiles.halfTiles > 0 ? tiles.halvesOfTile / 2.0 : tiles.blockParts.front().size();
   }
 
-  /// How many lines, or whole images, are worked on at once: such that they stay in the L2 cache while they are
-  /// used for all taps and blocks, but not so few that reading and writing the result over again costs more.
-  void choosePixels() {
-    const auto cacheBytes = static_cast<double>(l2CacheBytes());
-    const Shape& s = shape();
-    const double pixels = double(s.batch) * s.outHeight * s.outWidth;
-    // Strides leave out pixels that no tap reads.
-    const double usedPixels =
-        double(std::min(s.height, s.outHeight * s.kernelHeight)) * std::min(s.width, s.outWidth * s.kernelWidth);
-    const double bytesOfNumber = description_.pairs.areCompact ? 2 : 4;
-    const double inputBytes = double(inBlocks()) * blockLength * s.batch * usedPixels * bytesOfNumber;
-    const double gradientBytes = double(outBlocks()) * blockLength * pixels * bytesOfNumber;
-    const double resultBytes = double(blockedFloats()) / s.groups * 4;
-    const double blocks = blocksOf(tiles_);
-    double best = 0;
-    double bestParts = 1;
-    for (double parts = 1; parts <= pixels / 48; parts *= 2) {
-      const double pairBytes = (inputBytes / inBlocks() + blocks * gradientBytes / outBlocks()) / parts;
-      const bool allFit = (inputBytes + gradientBytes) / parts <= cacheBytes;
-      const double passes = pairBytes <= cacheBytes / 2 ? 1 : s.kernelHeight * s.kernelWidth;
-      // Those blocks of the gradient that all blocks of the input are multiplied with.
-      const bool gradientStays = blocks * gradientBytes / outBlocks() / parts <= cacheBytes / 4;
-      double traffic = allFit ? inputBytes + gradientBytes
-                              : passes * (inputBytes * static_cast<double>(outParts_.size()) +
-                                          gradientBytes * (gradientStays ? 1 : inBlocks()));
-      traffic += 2 * resultBytes * (parts - 1);
-      // Of one part the result is brought to KCRS from the caches.
-      if (parts > 1 && description_.weightLayout == taccWeightsKcrs) traffic += 2 * resultBytes;
-      if (best == 0 || traffic < best) {
-        best = traffic;
-        bestParts = parts;
-      }
-    }
-    const double wanted = pixels / bestParts;
-    const double ofImage = double(s.outHeight) * s.outWidth;
-    imagesAtOnce_ = std::clamp(static_cast<int>(wanted / ofImage), 1, s.batch);
-    linesAtOnce_ = imagesAtOnce_ > 1 ? s.outHeight : std::clamp(static_cast<int>(wanted / s.outWidth), 1, s.outHeight);
-    // Pairs go from line to line, and none is cut.
-    if (description_.pairs.areCompact && s.outWidth % 2 != 0)
-      linesAtOnce_ = std::min(roundUp(linesAtOnce_, 2), s.outHeight);
-  }
-
   /// Lanes of the last block that stand for no channel, where what the next pixel begins with was summed.
   void clearNoChannels(float* blocked) const {
     const int channels = shape().outChannels % blockLength;
@@ -254,29 +221,6 @@ class DirectBackwardWeights final : public ConvPlan {
     for (float* row = end - blockedFloats() / static_cast<std::size_t>(outBlocks()); row < end; row += blockLength) {
       std::fill(row + channels, row + blockLength, 0.0F);
     }
-  }
-
-  /// What is summed at once: lines of an image, or all those of some images.
-  struct Piece {
-    int image, images;
-    int fromLine, toLine;
-    bool isCopied;
-  };
-  void makePieces() {
-    const Shape& s = shape();
-    for (int image = 0; image < s.batch; image += imagesAtOnce_) {
-      const int images = std::min(imagesAtOnce_, s.batch - image);
-      for (int line = 0; line < s.outHeight; line += linesAtOnce_) {
-        pieces_.push_back({image, images, line, std::min(s.outHeight, line + linesAtOnce_), false});
-      }
-    }
-    if (!isCut()) return;
-    const Piece last = pieces_.back();
-    pieces_.pop_back();
-    const int image = s.batch - 1, line = s.outHeight - 1;
-    if (last.images > 1) pieces_.push_back({last.image, last.images - 1, last.fromLine, last.toLine, false});
-    if (last.fromLine < line) pieces_.push_back({image, 1, last.fromLine, line, false});
-    pieces_.push_back({image, 1, line, line + 1, true});
   }
 
   void chooseTasks() {
@@ -343,7 +287,7 @@ class DirectBackwardWeights final : public ConvPlan {
     }
     // Tiles that share a block write halves of its lines of the cache, which are to be in the L1 cache for the second.
     constexpr int blocksOfShared = 4;
-    for (const Piece& piece : pieces_) {
+    for (const WeightPiece& piece : pieces_) {
       call.images = piece.images;
       call.accumulate = accumulates || &piece != &pieces_.front();
       call.gradientPixel = piece.isCopied ? pixelOfCopy() : out_.pixel;
@@ -374,13 +318,19 @@ class DirectBackwardWeights final : public ConvPlan {
 
   /// In how many parts pixels are gone through, each by all tiles of a block, so that the L1 cache keeps it for them:
   /// tiles of short vectors read more, for what they multiply, than the L2 cache gives. Many pixels hide how it begins.
-  int partsOfPixels(int pixels, const OutPart& outs) const {
+  /// Of pixels of NHWC, lines of the cache apart, it keeps few, and no hardware looks ahead over them.
+  int partsOfPixels(const GradientCall& call, const OutPart& outs) const {
     constexpr int bytesOfPart = 24 * 1024, mostPixels = 400;
-    const bool isProduct = shape().kernelHeight * shape().kernelWidth == 1;
-    if (kernels_.fmaLanes == blockLength || !isProduct || pixels > mostPixels) return 1;
+    // What is stored past the caches is not added to, and of pairs none is cut.
+    if (!isProduct() || call.isNonTemporal || kernels_.pixelsOfStep > 1) return 1;
+    if (areFarApart()) return ceilDivide(call.pixels, pixelsOfPart);
+    if (kernels_.fmaLanes == blockLength || call.pixels > mostPixels) return 1;
     const int bytesOfPixel = (1 + outs.endBlock() - outs.firstBlock()) * blockLength * static_cast<int>(sizeof(float));
-    return ceilDivide(pixels * bytesOfPixel, bytesOfPart);
+    return ceilDivide(call.pixels * bytesOfPixel, bytesOfPart);
   }
+  static constexpr int pixelsOfPart = 128;
+  /// Whether pixels of a block of channels do not follow each other.
+  bool areFarApart() const { return in_.pixel > blockLength || out_.pixel > blockLength; }
 
   struct Lines {
     int from, to;
@@ -402,7 +352,7 @@ class DirectBackwardWeights final : public ConvPlan {
   /// With one tap, the gradients of whole blocks follow each other, and so may their tiles.
   int inputBlocksAtOnce(const OutPart& part, int from, int to) const {
     const int wholeBlocks = shape().inPerGroup() / blockLength;
-    const bool follow = shape().kernelHeight * shape().kernelWidth == 1 && areEqual(rowPartsOf(part, false));
+    const bool follow = isProduct() && areEqual(rowPartsOf(part, false));
     return follow && from < wholeBlocks ? std::min(to, wholeBlocks) - from : 1;
   }
 
@@ -442,9 +392,14 @@ class DirectBackwardWeights final : public ConvPlan {
           call.pixels *= call.lines;  // the lines follow each other without a gap
           call.lines = 1;
         }
+        if (isProduct() && call.lines == 1 && call.pixels * call.inputPixel == call.inputImage &&
+            call.pixels * call.gradientPixel == call.gradientImage) {
+          call.pixels *= call.images;  // nor is there one between images of NHWC
+          call.images = 1;
+        }
         const std::vector<WeightTiles::Part>& parts = rowPartsOf(outs, rows < blockLength);
         call.parts = areEqual(parts) ? static_cast<int>(parts.size()) : 1;
-        const int pixels = call.pixels, chunks = call.lines == 1 ? partsOfPixels(pixels, outs) : 1;
+        const int pixels = call.pixels, chunks = call.lines == 1 ? partsOfPixels(call, outs) : 1;
         const float* const tapGradient = call.gradient;
         const bool accumulates = call.accumulate;
         for (int chunk = 0, first = 0; chunk < chunks; ++chunk, first += call.pixels) {
@@ -470,8 +425,7 @@ class DirectBackwardWeights final : public ConvPlan {
   WeightTiles tiles_;
   std::vector<OutPart> outParts_;
   BlockSteps in_, out_;
-  int imagesAtOnce_ = 1, linesAtOnce_ = 1;
-  std::vector<Piece> pieces_;
+  std::vector<WeightPiece> pieces_;
   std::size_t outTasks_ = 1, inTasks_ = 1;
 };
 
