@@ -52,6 +52,21 @@ TEST_P(Nhwc, IsExactForAnyChannels) {
   EXPECT_THAT(served_, testing::Contains("direct"));
 }
 
+/// Of as many pixels as a product goes through in several parts, or brings together over a stride.
+TEST_P(Nhwc, IsExactForProductsOfManyPixels) {
+  for (int i = 0; i < 16; ++i) {
+    taccConvDesc_t desc = convolution(GetParam(), from(1, 3), from(1, 70), from(1, 24), from(9, 40), from(1, 70), 1);
+    desc.strideHeight = desc.strideWidth = from(0, 3) == 0 ? 2 : 1;
+    desc.inputLayout = taccLayoutNhwc;
+    desc.outputLayout = from(0, 3) == 0 ? taccLayoutNchw16c : taccLayoutNhwc;
+    if (from(0, 7) == 0) std::swap(desc.inputLayout, desc.outputLayout);
+    desc.weightLayout = from(0, 1) == 0 ? taccWeightsKcrs : taccWeightsBlocked;
+    chooseEpilogue(desc, random_);
+    expectExactByAll(desc, i);
+  }
+  EXPECT_THAT(served_, testing::Contains("direct"));
+}
+
 TEST_P(Nhwc, IsExactChannelByChannel) {
   for (int i = 0; i < 60; ++i) {
     const int channels = from(1, 90), kernel = 3 + 2 * from(0, 2);
