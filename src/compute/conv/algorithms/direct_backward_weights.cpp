@@ -304,7 +304,8 @@ class DirectBackwardWeights final : public ConvPlan {
               std::min(most, inputBlocksAtOnce(outParts_[first], static_cast<int>(in), static_cast<int>(ins.to)));
           for (std::size_t out = first; out < end; ++out) {
             const OutPart& part = outParts_[out];
-            runPair(call, {piece.fromLine, piece.toLine}, part, static_cast<int>(in), isCleared,
+            const FirstRead isFirst = {out == outs.from, in == ins.from};
+            runPair(call, {piece.fromLine, piece.toLine}, part, static_cast<int>(in), isFirst, isCleared,
                     input + piece.image * in_.image + static_cast<std::ptrdiff_t>(in) * in_.block,
                     ofPiece + part.firstBlock() * out_.block,
                     ofPart + (part.firstBlock() - blocks.from) * call.outputBlock);
@@ -332,6 +333,16 @@ class DirectBackwardWeights final : public ConvPlan {
   /// Whether pixels of a block of channels do not follow each other.
   bool areFarApart() const { return in_.pixel > blockLength || out_.pixel > blockLength; }
 
+  /// Whether the first tile that reads a part of the pixels fetches the next one: from memory, where no hardware looks
+  /// ahead, and not from the last cache, where this gains nothing.
+  bool isFetchedAhead() const {
+    return areFarApart() && touchedBytes(shape()) > 4 * static_cast<double>(l2CacheBytes());
+  }
+  /// Whether a pair of blocks is the first to read its pixels.
+  struct FirstRead {
+    bool input, gradient;
+  };
+
   struct Lines {
     int from, to;
   };
@@ -358,8 +369,8 @@ class DirectBackwardWeights final : public ConvPlan {
 
   /// All taps of one block of input channels, or of as many as the call says, and one part of the output channels, for
   /// some lines. `isCleared`: the result is zero where no tap is inside.
-  void runPair(GradientCall call, Lines lines, const OutPart& outs, int inBlock, bool isCleared, const float* input,
-               const float* gradient, float* result) const {
+  void runPair(GradientCall call, Lines lines, const OutPart& outs, int inBlock, FirstRead isFirst, bool isCleared,
+               const float* input, const float* gradient, float* result) const {
     const Shape& s = shape();
     const int rows = std::min(blockLength, s.inPerGroup() - inBlock * blockLength);
     call.beginsWithin = outs.beginsWithin();
@@ -400,6 +411,7 @@ class DirectBackwardWeights final : public ConvPlan {
         const std::vector<WeightTiles::Part>& parts = rowPartsOf(outs, rows < blockLength);
         call.parts = areEqual(parts) ? static_cast<int>(parts.size()) : 1;
         const int pixels = call.pixels, chunks = call.lines == 1 ? partsOfPixels(call, outs) : 1;
+        const bool isFetched = chunks > 1 && isFetchedAhead();
         const float* const tapGradient = call.gradient;
         const bool accumulates = call.accumulate;
         for (int chunk = 0, first = 0; chunk < chunks; ++chunk, first += call.pixels) {
@@ -411,6 +423,8 @@ class DirectBackwardWeights final : public ConvPlan {
             // In place: a copy could not begin before these stores have ended.
             call.input = tapInput + first * call.inputPixel + part.from;
             call.output = tapResult + part.from * blockLength + half;
+            call.inputAhead = isFetched && isFirst.input && p == 0 ? call.pixels * call.inputPixel : 0;
+            call.gradientAhead = isFetched && isFirst.gradient && p == 0 ? call.pixels * call.gradientPixel : 0;
             kernels[part.size()](call);
           }
         }

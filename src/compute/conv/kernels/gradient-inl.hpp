@@ -9,8 +9,8 @@
 namespace tacc::conv {
 namespace TACC_CONV_ISA {
 
-/// Both operands are fetched into the L1 cache this many steps before they are used: they come from the second one,
-/// and each block of channels is in another page, where no hardware looks ahead.
+/// Both operands are fetched into the L1 cache this many steps before they are used, unless the call wants it sooner:
+/// they come from the second one, and each block of channels is in another page, where no hardware looks ahead.
 constexpr int stepsAhead = 8;
 
 /// Where vector v of a tile is, from block to block. Of a block and a half, the second one is at `second`.
@@ -26,9 +26,15 @@ template <int kVectors>
   return second;
 }
 
+/// How far ahead of where it reads a tile fetches both operands, in floats.
+struct FetchedAhead {
+  std::ptrdiff_t input, gradient;
+};
+
 /// Rows lie side by side, kColumns of them in each line of the input.
 template <int kVectors, int kRows, int kColumns>
-[[gnu::always_inline]] inline void gradientTile(const GradientCall& call, const float* tileInput, float* output) {
+[[gnu::always_inline]] inline void gradientTile(const GradientCall& call, FetchedAhead ahead, const float* tileInput,
+                                                float* output) {
   constexpr int kBlocks = blocksOf(kVectors);
   constexpr int kSets = gradientSets(kVectors * kRows);
   Vector sums[kSets][kVectors][kRows];
@@ -59,10 +65,9 @@ template <int kVectors, int kRows, int kColumns>
       const float* from = call.gradient + image * call.gradientImage + line * call.gradientLine;
       const auto addStep = [&]<bool kIsWhole>(Vector(&sum)[kVectors][kRows], std::bool_constant<kIsWhole>)
           __attribute__((always_inline)) {
-        __builtin_prefetch(input + stepsAhead * pixelsOfStep * step);
+        __builtin_prefetch(input + ahead.input);
 #pragma GCC unroll 16
-        for (int b = 0; b < kBlocks; ++b)
-          __builtin_prefetch(from + b * block + stepsAhead * pixelsOfStep * pixelOfGradient);
+        for (int b = 0; b < kBlocks; ++b) __builtin_prefetch(from + b * block + ahead.gradient);
         Vector g[kVectors];
 #pragma GCC unroll 16
         for (int v = 0; v < kVectors; ++v) {
@@ -139,10 +144,17 @@ template <int kVectors, int kRows, int kColumns = kRows>
 void gradient(const GradientCall& call) {
   float* output = call.output;
   const std::ptrdiff_t outputTile = kRows * call.outputRow;
+  const FetchedAhead near = {stepsAhead * pixelsOfStep * call.inputPixel,
+                             stepsAhead * pixelsOfStep * call.gradientPixel};
+  // The first tile that reads a line fetches what is read after this call, if that is wanted.
+  std::ptrdiff_t gradientAhead = call.gradientAhead != 0 ? call.gradientAhead : near.gradient;
   for (int block = 0, blocks = call.inputBlocks; block < blocks; ++block) {
     const float* input = call.input + block * call.inputBlock;
+    std::ptrdiff_t inputAhead = call.inputAhead != 0 ? call.inputAhead : near.input;
     for (int part = 0, parts = call.parts; part < parts; ++part, input += kRows, output += outputTile) {
-      gradientTile<kVectors, kRows, kColumns>(call, input, output);
+      gradientTile<kVectors, kRows, kColumns>(call, {inputAhead, gradientAhead}, input, output);
+      inputAhead = near.input;
+      gradientAhead = near.gradient;
     }
   }
 }

@@ -122,7 +122,8 @@ struct GradientCall {
   bool beginsWithin = false, endsWithin = false;
   // For those of three taps: pixels of a line of the input, and how many of the output come before them.
   int inputPixels, shift;
-  // For permuted ones: how far behind what is read both tensors are fetched into the L2 cache; 0: not.
+  // How far behind what is read both tensors are fetched, by permuted kernels into the L2 cache; 0: not, or not further
+  // than usual. Only the first tile that reads a line does.
   std::ptrdiff_t inputAhead = 0, gradientAhead = 0;
 };
 
