@@ -79,6 +79,8 @@ struct Description {
   taccActivation_t activation = taccActivationNone;
   /// The kernels start two multiply-adds of 512 bits a cycle; makePlan() knows.
   bool hasTwoWideUnits = false;
+  /// The kernels' vectors are blocks of channels, and parts of one where kernels say so; likewise.
+  bool hasBlockVectors = false;
   /// There are kernels for products of split numbers; likewise.
   bool splits = false;
   /// The result is a part of one that is stored non-temporally.

@@ -84,6 +84,21 @@ TEST_P(Nhwc, IsExactChannelByChannel) {
   EXPECT_THAT(served_, testing::Contains("depthwise"));
 }
 
+/// Groups that begin and end within blocks: the channels of others are behind theirs, and are others' to write.
+TEST_P(Nhwc, IsExactGroupByGroup) {
+  for (int i = 0; i < 40; ++i) {
+    const int groups = from(2, 5), ins = from(1, 40), outs = from(1, 40);
+    taccConvDesc_t desc = convolution(GetParam(), from(1, 2), groups * ins, from(3, 9), from(3, 18), groups * outs, 3);
+    chooseKernel(desc, random_);
+    desc.groups = groups;
+    desc.inputLayout = desc.outputLayout = taccLayoutNhwc;
+    desc.weightLayout = from(0, 1) == 0 ? taccWeightsKcrs : taccWeightsBlocked;
+    chooseEpilogue(desc, random_);
+    expectExactByAll(desc, i);
+  }
+  EXPECT_THAT(served_, testing::Contains("direct"));
+}
+
 std::string nameOf(const testing::TestParamInfo<taccConvPass_t>& tested) {
   constexpr const char* names[] = {"Forward", "BackwardData", "BackwardWeights"};
   return names[tested.param];
@@ -99,6 +114,23 @@ TEST(NhwcChoice, ReordersNothingOfUsualLayers) {
         desc.groups = isDepthwise ? channels : 1;
         desc.inputLayout = desc.outputLayout = taccLayoutNhwc;
         const ChosenPlan chosen = makePlan(understand(desc), bestKernels());
+        EXPECT_THAT(chosen.plan->kernel(), testing::Not(testing::HasSubstr("reorders")))
+            << channels << " channels, " << chosen.algorithm;
+      }
+    }
+  }
+}
+
+/// Vectors that are as long as blocks leave out what a single block lacks.
+TEST(NhwcChoice, ReordersNoSingleBlock) {
+  for (const KernelSet* kernels : availableKernels()) {
+    if (kernels->fmaLanes != blockLength) continue;
+    for (const taccConvPass_t pass : allPasses) {
+      for (const int channels : {5, 8, 12}) {
+        taccConvDesc_t desc = convolution(pass, 1, channels, 112, 112, channels, 3, 1, 1);
+        desc.groups = channels;
+        desc.inputLayout = desc.outputLayout = taccLayoutNhwc;
+        const ChosenPlan chosen = makePlan(understand(desc), *kernels);
         EXPECT_THAT(chosen.plan->kernel(), testing::Not(testing::HasSubstr("reorders")))
             << channels << " channels, " << chosen.algorithm;
       }

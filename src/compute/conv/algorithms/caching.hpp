@@ -6,6 +6,7 @@
 #include <cstdint>
 
 #include "compute/conv/algorithms/direct_driver.hpp"
+#include "compute/conv/algorithms/direct_shapes.hpp"
 #include "compute/conv/cost.hpp"
 #include "compute/conv/shape.hpp"
 #include "compute/layers/kernels.hpp"
@@ -39,6 +40,15 @@ inline const float* weightsFromMemory(const Shape& s, const float* packed, std::
 inline double touchedBytes(const Shape& s) {
   const std::ptrdiff_t used = std::min(s.inPlane(), s.outPlane() * s.kernelHeight * s.kernelWidth);
   return double(s.batch) * double(s.inBlocks() * used + s.outBlocks() * s.outPlane()) * sizeof(float);
+}
+
+/// What groups that cut blocks cost beside their products: each brings lines of the cache that others use too, for each
+/// of them again where an image is more than the L2 cache holds.
+inline double cutGroupCycles(const Description& d) {
+  constexpr double cyclesOfLine = 20;
+  const Shape& s = d.shape;
+  if (!groupsCutNhwc(d) || touchedBytes(s) / s.batch <= static_cast<double>(l2CacheBytes())) return 0;
+  return cyclesOfLine * s.groups * s.batch * static_cast<double>(s.inPlane() + s.outPlane());
 }
 
 /// Whether whole lines of the cache begin where a tensor does, as non-temporal stores want it; plain ones need not.

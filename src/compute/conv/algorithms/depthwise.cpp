@@ -66,7 +66,7 @@ class Depthwise final : public LinesPlan {
     chooseKernel();
     line_.goesByPairs = goesByPairs();
     line_.isNonTemporal = isNonTemporalResult(d) && !d.residual && !d.accumulate && parts_.size() == 1 &&
-                          writesWholeLines() && !overlapsBlocks(d);
+                          writesWholeLines() && !cutsBlock(d);
     if (isApart(d)) {
       chooseReadingOfApart();
     } else {

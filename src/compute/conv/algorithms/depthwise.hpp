@@ -37,10 +37,12 @@ constexpr bool hasDilatedKernel(int width, int stride, int dilation, int pad) {
 constexpr bool isApart(const Description& d) {
   return (d.inputLayout == taccLayoutNhwc || d.outputLayout == taccLayoutNhwc) && d.shape.inChannels != blockLength;
 }
-/// Whether the last block of channels begins some channels earlier, so that it ends with the last one: in NHWC another
-/// pixel is behind it. What the last two blocks share is computed twice, alike, so nothing may be added to what is
-/// where results go.
-constexpr bool overlapsBlocks(const Description& d) { return isApart(d) && d.shape.inChannels % blockLength != 0; }
+/// Whether the last block has fewer channels, and another pixel is behind them.
+constexpr bool cutsBlock(const Description& d) { return isApart(d) && d.shape.inChannels % blockLength != 0; }
+/// Whether it begins some channels earlier then, so that it ends with the last one. What the last two blocks share is
+/// computed twice, alike, so nothing may be added to what is where results go. Where there is but one block, kernels
+/// leave out the channels that it lacks.
+constexpr bool overlapsBlocks(const Description& d) { return cutsBlock(d) && d.shape.inChannels > blockLength; }
 /// The first channel of a block.
 constexpr int firstChannel(const Description& d, int block) {
   const int first = block * blockLength;
@@ -48,8 +50,9 @@ constexpr int firstChannel(const Description& d, int block) {
 }
 constexpr bool hasKernelsApart(const Description& d) {
   const Shape& s = d.shape;
-  const bool canOverlap = d.inputLayout == d.outputLayout && s.inChannels > blockLength && !d.residual && !d.accumulate;
-  return (canOverlap || !overlapsBlocks(d)) && (s.kernelWidth == 3 || s.kernelWidth == 5 || s.kernelWidth == 7) &&
+  const bool canCut =
+      d.inputLayout == d.outputLayout && (overlapsBlocks(d) ? !d.residual && !d.accumulate : d.hasBlockVectors);
+  return (canCut || !cutsBlock(d)) && (s.kernelWidth == 3 || s.kernelWidth == 5 || s.kernelWidth == 7) &&
          s.strideWidth <= 2 && s.dilationWidth == 1 && s.padWidth < s.kernelWidth;
 }
 

@@ -28,6 +28,10 @@ constexpr std::ptrdiff_t floatsInTurn = 2048, floatsOfStripsAhead = 2048;
 /// what it reads is there for the others.
 constexpr std::ptrdiff_t floatsOfApart = 128 * 1024;
 
+/// Of blocks that a strip of pixels goes through together, while they stay in the L1 cache: 8 of a kernel of 3 x 3, and
+/// as many as may be of what comes from behind the L2 cache, of which whole pixels are read in the order of memory.
+constexpr std::size_t floatsOfSums = 1152, floatsOfSumsFromFar = 2304;
+
 class DepthwiseGradients final : public ConvPlan {
  public:
   DepthwiseGradients(const Description& d, const KernelSet& kernels)
@@ -63,6 +67,14 @@ class DepthwiseGradients final : public ConvPlan {
       const std::ptrdiff_t lineFloats =
           (std::ptrdiff_t{s.strideHeight} * s.width + s.outWidth) * std::ptrdiff_t{s.inChannels};
       linesInTurn_ = static_cast<int>(std::clamp<std::ptrdiff_t>(floatsOfApart / lineFloats, 4, s.outHeight + 4));
+      // Strips of all blocks read whole pixels, and need no turns. Kernels of more taps have more sums of a block than
+      // a strip is worth.
+      constexpr int mostTaps = 9;
+      if (kernels.fmaLanes == blockLength && s.kernelHeight * s.kernelWidth <= mostTaps) {
+        linesInTurn_ = s.outHeight;
+        const std::size_t most = (staysInL2(bytes) ? floatsOfSums : floatsOfSumsFromFar) / sumFloats();
+        blocksOfTurn_ = std::max<std::size_t>(1, most);
+      }
     }
     // As few groups of blocks as leave every worker something: those of an image follow each other in memory.
     const auto blocks = static_cast<std::size_t>(s.inBlocks());
@@ -129,9 +141,9 @@ class DepthwiseGradients final : public ConvPlan {
     });
     if (parts_ == 1) return;
     executor.forEach(blocks, [&](std::size_t block, int) {
-      float* const all = sums + block * parts_ * sumFloats();
+      float* const all = sums + block * sumFloats();
       for (std::size_t part = 1; part < parts_; ++part) {
-        const float* const from = all + part * sumFloats();
+        const float* const from = all + part * blocks * sumFloats();
         for (std::size_t i = 0; i < sumFloats(); ++i) all[i] += from[i];
       }
       deliverDepthwise(description_, static_cast<int>(block), all, buffers.result);
@@ -162,14 +174,17 @@ class DepthwiseGradients final : public ConvPlan {
     constexpr int sets = 64;  // of an L1 cache of 32 KiB in eight ways
     const Shape& s = shape();
     const int setsOfPixels = sets / std::gcd(sets, s.inBlocks());
-    const double ofPixel = setsOfPixels >= 8 ? 1 : 20.0 / setsOfPixels;
+    // What blocks of a strip that follow each other have brought there is used before the next pixels come.
+    const double most = hasFarCaches() && kernels_.fmaLanes == blockLength ? 3 : sets;
+    const double ofPixel = setsOfPixels >= 8 ? 1 : std::min(most, 20.0 / setsOfPixels);
     return ofPixel * (double(s.height) * s.width + double(s.outHeight) * s.outWidth);
   }
 
   /// Part `part` of the lines of all images, for some blocks.
   void sumPart(const Buffers& buffers, TaskPart blocks, std::size_t part, bool accumulates, float* sums) const {
     const Shape& s = shape();
-    const auto sumsOf = [&](std::size_t block) { return sums + (block * parts_ + part) * sumFloats(); };
+    const auto count = static_cast<std::size_t>(s.inBlocks());
+    const auto sumsOf = [&](std::size_t block) { return sums + (part * count + block) * sumFloats(); };
     for (std::size_t block = blocks.from; block < blocks.to && !accumulates; ++block) {
       std::fill_n(sumsOf(block), sumFloats(), 0.0F);
     }
@@ -179,59 +194,83 @@ class DepthwiseGradients final : public ConvPlan {
     for (std::size_t line = lines.from; line < lines.to;) {
       const std::size_t image = line / height;
       const std::size_t end = std::min({lines.to, (image + 1) * height, line + turn});
-      for (std::size_t block = blocks.from; block < blocks.to; ++block) {
+      for (std::size_t block = blocks.from; block < blocks.to;) {
+        const std::size_t together = blocksTogether({block, blocks.to});
         const auto placeOf = [&](const BlockSteps& steps) {
           return channelPlace(steps, static_cast<std::ptrdiff_t>(image),
                               firstChannel(description_, static_cast<int>(block)));
         };
-        const float* const input = buffers.input + placeOf(in_);
-        const float* const gradient = buffers.outputGradient + placeOf(out_);
-        const auto first = static_cast<int>(line - image * height);
-        const auto last = static_cast<int>(end - image * height);
-        const int channels = overlapsBlocks(description_) ? blockLength : channelsOfBlock(s, static_cast<int>(block));
-        if (isFetched_) {
-          sumFetched(input, gradient, first, last, channels, sumsOf(block));
-        } else {
-          sumLines(input, gradient, first, last, channels, sumsOf(block));
-        }
+        const int most = static_cast<int>(together) * blockLength;
+        const int channels = s.inChannels - static_cast<int>(block) * blockLength;
+        sumLines({buffers.input + placeOf(in_), buffers.outputGradient + placeOf(out_),
+                  static_cast<int>(line - image * height), static_cast<int>(end - image * height),
+                  overlapsBlocks(description_) ? most : std::min(most, channels), sumsOf(block)});
+        block += together;
       }
       line = end;
     }
   }
 
-  /// A few lines at a time, while those behind them are on their way from memory.
-  [[gnu::noinline]] void sumFetched(const float* input, const float* gradient, int first, int last, int channels,
-                                    float* sums) const {
-    const std::ptrdiff_t inputLine = std::ptrdiff_t{shape().strideHeight} * shape().width * blockLength;
-    const std::ptrdiff_t gradientLine = std::ptrdiff_t{shape().outWidth} * blockLength;
-    for (int from = first; from < last; from += linesInTurn_) {
-      const int to = std::min(last, from + linesInTurn_);
-      if (leavesOutPixels()) {
-        fetchRead(input, to, std::min(shape().outHeight, 2 * to - from));
-      } else {
-        fetch(input + to * inputLine, (to - from) * inputLine);
-      }
-      fetch(gradient + to * gradientLine, (to - from) * gradientLine);
-      sumLines(input, gradient, from, to, channels, sums);
+  /// Of some blocks, how many of the first ones a kernel goes through at once: those of pixels that are apart, which
+  /// follow each other in memory. One that overlaps another goes by itself.
+  std::size_t blocksTogether(TaskPart blocks) const {
+    const bool followEachOther = isApart(description_) && description_.inputLayout == description_.outputLayout;
+    if (!followEachOther) return 1;
+    const std::size_t most = std::min(blocks.to - blocks.from, blocksOfTurn_);
+    const auto apart = static_cast<std::size_t>(shape().inBlocks()) - (overlapsBlocks(description_) ? 1 : 0);
+    return blocks.from < apart ? std::min(most, apart - blocks.from) : most;
+  }
+
+  /// Some lines of the output's gradient, of blocks of channels that a kernel goes through together.
+  struct Lines {
+    const float* input;
+    const float* gradient;
+    int from, to;
+    int channels;  // of all of them
+    float* sums;
+  };
+  void sumLines(const Lines& lines) const {
+    if (isFetched_) {
+      sumFetched(lines);
+    } else {
+      sumInCaches(lines);
     }
   }
 
-  void sumLines(const float* input, const float* gradient, int from, int to, int channels, float* sums) const {
+  /// A few lines at a time, while those behind them are on their way from memory.
+  [[gnu::noinline]] void sumFetched(const Lines& lines) const {
+    const std::ptrdiff_t inputLine = std::ptrdiff_t{shape().strideHeight} * shape().width * blockLength;
+    const std::ptrdiff_t gradientLine = std::ptrdiff_t{shape().outWidth} * blockLength;
+    Lines turn = lines;
+    for (; turn.from < lines.to; turn.from = turn.to) {
+      const int from = turn.from;
+      const int to = turn.to = std::min(lines.to, from + linesInTurn_);
+      if (leavesOutPixels()) {
+        fetchRead(lines.input, to, std::min(shape().outHeight, 2 * to - from));
+      } else {
+        fetch(lines.input + to * inputLine, (to - from) * inputLine);
+      }
+      fetch(lines.gradient + to * gradientLine, (to - from) * gradientLine);
+      sumInCaches(turn);
+    }
+  }
+
+  void sumInCaches(const Lines& lines) const {
     const Shape& s = shape();
     for (const DepthwiseTaps& taps : taps_) {
       const DepthwiseGradientKernel gradientKernel = isApart(description_)
                                                          ? kernels_.depthwiseGradientApart[taps.width][s.strideWidth]
                                                          : kernels_.depthwiseGradient[taps.width][s.strideWidth];
-      gradientKernel({input, s.height, s.width, gradient, s.outWidth, in_.pixel, out_.pixel, from, to, s.kernelHeight,
-                      s.strideHeight, s.dilationHeight, s.padHeight, s.padWidth - taps.first,
+      gradientKernel({lines.input, s.height, s.width, lines.gradient, s.outWidth, in_.pixel, out_.pixel, lines.from,
+                      lines.to, s.kernelHeight, s.strideHeight, s.dilationHeight, s.padHeight, s.padWidth - taps.first,
                       taps.first == 0 ? ahead_ : 0, floatsOfStripsAhead,
-                      sums + std::ptrdiff_t{taps.first} * blockLength, std::ptrdiff_t{s.kernelWidth} * blockLength,
-                      channels});
+                      lines.sums + std::ptrdiff_t{taps.first} * blockLength,
+                      std::ptrdiff_t{s.kernelWidth} * blockLength, lines.channels});
     }
     if (!taps_.empty()) return;
-    forEachLine(from, to, [&](int tap, std::ptrdiff_t out, std::ptrdiff_t in, int pixels) {
-      tapKernels_.sumProducts(gradient + out, input + in, std::ptrdiff_t{s.strideWidth} * blockLength, pixels,
-                              sums + std::ptrdiff_t{tap} * blockLength);
+    forEachLine(lines.from, lines.to, [&](int tap, std::ptrdiff_t out, std::ptrdiff_t in, int pixels) {
+      tapKernels_.sumProducts(lines.gradient + out, lines.input + in, std::ptrdiff_t{s.strideWidth} * blockLength,
+                              pixels, lines.sums + std::ptrdiff_t{tap} * blockLength);
     });
   }
 
@@ -324,6 +363,7 @@ class DepthwiseGradients final : public ConvPlan {
   std::ptrdiff_t ahead_ = 0;         // floats of the input that kernels fetch before they read them; 0: none
   bool isFetched_ = false;           // what the gradient of the weights reads, some lines ahead
   int linesInTurn_ = 1 << 30;
+  std::size_t blocksOfTurn_ = 1;  // that kernels go through together, where pixels are apart
   std::size_t parts_ = 1;
   std::size_t blockGroups_ = 1;
 };

@@ -202,9 +202,8 @@ class DepthwiseProduct final : public ChainPlan {
 
 bool servesDepthwiseProduct(const Chain& chain) {
   const Description& second = chain.second;
-  return !second.isBfloat16 && servesDepthwise(chain.first) && !overlapsBlocks(chain.first) &&
-         second.shape.isProduct() && second.shape.groups == 1 &&
-         hasWholeBlocks(second.outputLayout, second.shape.outChannels);
+  return !second.isBfloat16 && servesDepthwise(chain.first) && !cutsBlock(chain.first) && second.shape.isProduct() &&
+         second.shape.groups == 1 && hasWholeBlocks(second.outputLayout, second.shape.outChannels);
 }
 
 std::unique_ptr<ChainPlan> makeDepthwiseProduct(const Chain& chain, const KernelSet& kernels) {

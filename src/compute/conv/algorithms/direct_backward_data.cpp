@@ -85,7 +85,7 @@ class DirectBackwardData final : public ConvPlan {
         cycles += isNonTemporal_ ? streamedCycles(bytes, bytesOfPhases()) : transferCycles(bytes, bytesOfPhases());
       }
     }
-    return (cycles + apartCycles()) / assumedHertz;
+    return (cycles + apartCycles() + cutGroupCycles(description_)) / assumedHertz;
   }
 
   void pack(const float* weights, float* packed) const override {
@@ -155,8 +155,8 @@ class DirectBackwardData final : public ConvPlan {
                                        description_.pairs.areWritten);
     const BlockSteps out = stepsOfPairs(blockSteps(description_.outputLayout, s.outChannels, s.outHeight, s.outWidth),
                                         description_.pairs.areRead);
-    const std::ptrdiff_t inGroup = ceilDivide(s.inPerGroup(), blockLength) * in.block;
-    const std::ptrdiff_t outGroup = ceilDivide(s.outPerGroup(), blockLength) * out.block;
+    const std::ptrdiff_t inGroup = groupStep(in, description_.inputLayout, s.inPerGroup());
+    const std::ptrdiff_t outGroup = groupStep(out, description_.outputLayout, s.outPerGroup());
     const auto group = static_cast<std::ptrdiff_t>(task.channelGroup);
     const auto image = static_cast<std::ptrdiff_t>(task.images.from);
     const std::ptrdiff_t gradient = image * out.image + group * outGroup;
@@ -219,7 +219,7 @@ std::vector<Phase> cheapestPhases(const Description& d, const KernelSet& kernels
 
 bool servesDirectBackwardData(const Description& d) {
   return d.pass == taccConvBackwardData && hasBlockSteps(d.outputLayout) &&
-         writesInPlace(d.inputLayout, d.shape.inChannels, d.pairs) && d.shape.blocksFitGroups();
+         writesInPlace(d.inputLayout, d.shape.inChannels, d.pairs) && findsGroups(d);
 }
 
 std::unique_ptr<ConvPlan> makeDirectBackwardData(const Description& d, const KernelSet& kernels) {

@@ -11,6 +11,7 @@
 
 #include "compute/conv/algorithms.hpp"
 #include "compute/conv/algorithms/caching.hpp"
+#include "compute/conv/algorithms/direct_shapes.hpp"
 #include "compute/conv/algorithms/weight_pieces.hpp"
 #include "compute/conv/algorithms/weight_tiles.hpp"
 #include "compute/conv/cost.hpp"
@@ -73,7 +74,8 @@ class DirectBackwardWeights final : public ConvPlan {
     // Hardware that looks ahead gets one block of outputs behind the other half as fast as several at a time; half as
     // fast are products of shorter vectors, too.
     const double times = s.outBlocks() == 1 && kernels_.fmaLanes == blockLength ? 2 : 1;
-    const double cycles = s.groups * (s.batch * steps * ofPixel + beside) + deliveryCycles();
+    const double cycles =
+        s.groups * (s.batch * steps * ofPixel + beside) + deliveryCycles() + cutGroupCycles(description_);
     return std::max(cycles, farTransferCycles(times * touchedBytes(s), 12)) / assumedHertz;
   }
 
@@ -135,8 +137,9 @@ class DirectBackwardWeights final : public ConvPlan {
     constexpr std::ptrdiff_t pixelsOfCache = 1024;
     const std::ptrdiff_t pixels = std::ptrdiff_t{shape().outHeight} * shape().outWidth;
     // Parts of few pixels. Short vectors have twice as many tiles, for which lines of a small image are read again.
+    // Groups that cut blocks have few channels, and few tiles.
     const bool isOfParts = pixels >= pixelsOfPart || kernels_.fmaLanes == blockLength;
-    if (isOneLine() && areFarApart() && isOfParts) return 0;
+    if ((isOneLine() && areFarApart() && isOfParts) || groupsCutNhwc(description_)) return 0;
     const bool isStridedProduct = areFarApart() && isProduct();
     const bool isReadOnce =
         rowPartsOf(outParts_.front(), false).size() == 1 && (isProduct() || !hasTwoWideUnits(kernels_));
@@ -163,8 +166,11 @@ class DirectBackwardWeights final : public ConvPlan {
   }
 
   /// Whether another pixel begins behind the last channel of the output's gradient.
-  bool isCut() const { return !hasWholeBlocks(description_.outputLayout, shape().outChannels); }
-  std::ptrdiff_t pixelOfCopy() const { return std::ptrdiff_t{outBlocks()} * blockLength; }
+  bool isCut() const { return !hasWholeBlocks(description_.outputLayout, shape().outPerGroup()); }
+  /// The last group may end a block behind the others.
+  std::ptrdiff_t pixelOfCopy() const {
+    return std::ptrdiff_t{shape().outBlocks() + (shape().groups > 1 ? 1 : 0)} * blockLength;
+  }
   /// Of the workspace, before the result.
   std::size_t lastLineFloats() const {
     return isCut() ? static_cast<std::size_t>(shape().outWidth * pixelOfCopy()) : 0;
@@ -214,12 +220,14 @@ class DirectBackwardWeights final : public ConvPlan {
     return tiles.halfTiles > 0 ? tiles.halvesOfTile / 2.0 : tiles.blockParts.front().size();
   }
 
-  /// Lanes of the last block that stand for no channel, where what the next pixel begins with was summed.
+  /// Lanes of each group's last block that stand for no channel, where what is behind the others was summed.
   void clearNoChannels(float* blocked) const {
-    const int channels = shape().outChannels % blockLength;
-    float* const end = blocked + blockedFloats();
-    for (float* row = end - blockedFloats() / static_cast<std::size_t>(outBlocks()); row < end; row += blockLength) {
-      std::fill(row + channels, row + blockLength, 0.0F);
+    const int channels = shape().outPerGroup() % blockLength;
+    const std::size_t ofGroup = blockedFloats() / static_cast<std::size_t>(shape().groups);
+    for (int group = 0; group < shape().groups; ++group) {
+      float* const end = blocked += ofGroup;
+      for (float* row = end - ofGroup / static_cast<std::size_t>(outBlocks()); row < end; row += blockLength)
+        std::fill(row + channels, row + blockLength, 0.0F);
     }
   }
 
@@ -246,9 +254,10 @@ class DirectBackwardWeights final : public ConvPlan {
     index /= inTasks_;
     const std::size_t outTask = index % outTasks_;
     const auto group = static_cast<std::ptrdiff_t>(index / outTasks_);
-    const float* const input = buffers.input + group * inBlocks() * in_.block;
-    const float* const gradient = buffers.outputGradient + group * outBlocks() * out_.block;
-    const auto* const lastLine = static_cast<const float*>(buffers.workspace);
+    const std::ptrdiff_t firstOut = group * groupStep(out_, description_.outputLayout, s.outPerGroup());
+    const float* const input = buffers.input + group * groupStep(in_, description_.inputLayout, s.inPerGroup());
+    const float* const gradient = buffers.outputGradient + firstOut;
+    const float* const lastLine = static_cast<const float*>(buffers.workspace) + firstOut;
     GradientCall call{};
     call.inputPixel = s.strideWidth * in_.pixel;
     call.inputLine = std::ptrdiff_t{s.strideHeight} * s.width * in_.pixel;
@@ -446,9 +455,12 @@ class DirectBackwardWeights final : public ConvPlan {
 }  // namespace
 
 bool servesDirectBackwardWeights(const Description& d) {
+  // Behind the last channel of a line that is not copied a block is read on, which is to end within the last line.
+  const bool isLineEnough = std::ptrdiff_t{d.shape.outWidth} * d.shape.outChannels >= blockLength;
   return d.pass == taccConvBackwardWeights && hasBlockSteps(d.inputLayout) &&
-         (hasWholeBlocks(d.outputLayout, d.shape.outChannels) || (hasBlockSteps(d.outputLayout) && !d.pairs.areRead)) &&
-         d.shape.blocksFitGroups();
+         (hasWholeBlocks(d.outputLayout, d.shape.outPerGroup()) ||
+          (hasBlockSteps(d.outputLayout) && !d.pairs.areRead && isLineEnough)) &&
+         findsGroups(d);
 }
 
 std::unique_ptr<ConvPlan> makeDirectBackwardWeights(const Description& d, const KernelSet& kernels) {

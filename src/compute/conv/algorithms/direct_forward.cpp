@@ -30,7 +30,8 @@ class DirectForward final : public ConvPlan {
   }
   double predictedSeconds() const override {
     const Shape& s = shape();
-    return std::max(driver_.cycles() * s.lines() * s.groups, farTransferCycles(touchedBytes(s), 12)) / assumedHertz;
+    const double cycles = driver_.cycles() * s.lines() * s.groups + cutGroupCycles(description_);
+    return std::max(cycles, farTransferCycles(touchedBytes(s), 12)) / assumedHertz;
   }
 
   void pack(const float* weights, float* packed) const override {
@@ -53,8 +54,8 @@ class DirectForward final : public ConvPlan {
         stepsOfPairs(blockSteps(description_.inputLayout, s.inChannels, s.height, s.width), description_.pairs.areRead);
     const BlockSteps outSteps = stepsOfPairs(
         blockSteps(description_.outputLayout, s.outChannels, s.outHeight, s.outWidth), description_.pairs.areWritten);
-    const std::ptrdiff_t inGroup = ceilDivide(s.inPerGroup(), blockLength) * inSteps.block;
-    const std::ptrdiff_t outGroup = ceilDivide(s.outPerGroup(), blockLength) * outSteps.block;
+    const std::ptrdiff_t inGroup = groupStep(inSteps, description_.inputLayout, s.inPerGroup());
+    const std::ptrdiff_t outGroup = groupStep(outSteps, description_.outputLayout, s.outPerGroup());
     const bool isNonTemporal = isNonTemporal_ && isAligned(buffers.result);
     executor.forEach(partition_.tasks(), [&](std::size_t index, int) {
       const TaskPartition::Task task = partition_.task(driver_, index);
@@ -95,7 +96,7 @@ class DirectForward final : public ConvPlan {
 
 bool servesDirectForward(const Description& d) {
   return d.pass == taccConvForward && hasBlockSteps(d.inputLayout) &&
-         writesInPlace(d.outputLayout, d.shape.outChannels, d.pairs) && d.shape.blocksFitGroups();
+         writesInPlace(d.outputLayout, d.shape.outChannels, d.pairs) && findsGroups(d);
 }
 
 std::unique_ptr<ConvPlan> makeDirectForward(const Description& d, const KernelSet& kernels) {
@@ -110,8 +111,10 @@ std::unique_ptr<ConvPlan> makeDirectForward(const Description& d, const KernelSe
 }
 
 std::size_t biasWorkspaceBytes(const Description& d) {
-  const bool isCopied = d.bias && d.shape.outChannels % blockLength != 0;
-  return isCopied ? static_cast<std::size_t>(d.shape.outBlocks()) * blockLength * sizeof(float) : 0;
+  // Of groups that cut blocks the last one may end a block behind the others.
+  const int behind = groupsCutNhwc(d) ? 1 : 0;
+  const bool isCopied = d.bias && (d.shape.outChannels % blockLength != 0 || behind != 0);
+  return isCopied ? static_cast<std::size_t>(d.shape.outBlocks() + behind) * blockLength * sizeof(float) : 0;
 }
 
 const float* paddedBias(const Description& d, const Buffers& buffers) {

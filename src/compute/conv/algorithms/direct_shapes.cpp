@@ -65,7 +65,7 @@ DirectShape forwardShape(const Shape& s, taccLayout_t inLayout, taccLayout_t out
   DirectShape c = readingFrom(s.inPerGroup(), s.height, s.width, in, isProduct, pairs.areRead);
   c.outBlocks = ceilDivide(s.outPerGroup(), blockLength);
   c.lastOuts = s.outPerGroup() - (c.outBlocks - 1) * blockLength;
-  c.isCut = !hasWholeBlocks(outLayout, s.outChannels);
+  c.isCut = !hasWholeBlocks(outLayout, s.outPerGroup());
   c.images = s.batch;
   c.outHeight = isProduct ? 1 : s.outHeight;
   c.outWidth = isProduct ? s.outHeight * s.outWidth : s.outWidth;
@@ -107,7 +107,7 @@ std::vector<BackwardPhase> backwardPhases(const Shape& s, taccLayout_t inLayout,
   DirectShape c = readingFrom(s.outPerGroup(), s.outHeight, s.outWidth, out, isProduct, pairs.areRead);
   c.outBlocks = ceilDivide(s.inPerGroup(), blockLength);
   c.lastOuts = s.inPerGroup() - (c.outBlocks - 1) * blockLength;
-  c.isCut = !hasWholeBlocks(inLayout, s.inChannels);
+  c.isCut = !hasWholeBlocks(inLayout, s.inPerGroup());
   c.images = s.batch;
   c.outPixel = s.strideWidth * in.pixel;
   c.outLine = std::ptrdiff_t{s.strideHeight} * s.width * in.pixel;

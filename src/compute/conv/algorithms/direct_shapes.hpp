@@ -48,6 +48,20 @@ constexpr bool writesInPlace(taccLayout_t layout, int channels, Pairs pairs = {}
   return hasWholeBlocks(layout, channels) || (hasBlockSteps(layout) && !pairs.areWritten);
 }
 
+/// Whether groups begin and end within blocks, and are read and written there as tensors of their own: in NHWC on both
+/// sides channels follow each other from any one on.
+inline bool groupsCutNhwc(const Description& d) {
+  const bool areNhwc = d.inputLayout == taccLayoutNhwc && d.outputLayout == taccLayoutNhwc;
+  return areNhwc && !d.shape.blocksFitGroups() && !d.shape.isDepthwise() && !d.pairs.areRead && !d.pairs.areWritten;
+}
+/// Whether there are groups in that way, or in whole blocks.
+inline bool findsGroups(const Description& d) { return d.shape.blocksFitGroups() || groupsCutNhwc(d); }
+/// From group to group.
+constexpr std::ptrdiff_t groupStep(const BlockSteps& steps, taccLayout_t layout, int perGroup) {
+  return layout == taccLayoutNhwc && perGroup % blockLength != 0 ? perGroup
+                                                                 : ceilDivide(perGroup, blockLength) * steps.block;
+}
+
 /// Writes the 16 weights of a value that is read, or of two, to `to`: `weight(value, lane)` is one of them, `values`
 /// how many there are in its block.
 template <class Weight>

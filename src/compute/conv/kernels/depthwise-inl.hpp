@@ -3,6 +3,7 @@
 // taps of that line. Included by one file per instruction set, as tile-inl.hpp.
 #pragma once
 
+#include <type_traits>
 #include <utility>
 
 #include "compute/conv/kernels/activation-inl.hpp"
@@ -61,6 +62,18 @@ struct StripShape {
   asm("" : "+" TACC_VECTOR_REGISTER(v));
   return v;
 }
+
+/// A block all of whose channels are there in memory.
+class WholeBlock {
+ public:
+  [[gnu::always_inline]] explicit WholeBlock(int) {}
+  [[gnu::always_inline]] static Vector load(const float* from) { return TACC_CONV_ISA::load(from); }
+  [[gnu::always_inline]] static void store(float* to, Vector v) { TACC_CONV_ISA::store(to, v); }
+};
+/// A block of as many channels as are left: where pixels are apart another one is behind the last channel. Kernels
+/// whose vectors are parts of a block are given whole ones.
+template <int kPixel>
+using ChannelsThere = std::conditional_t<kPixel == 0 && vectorsOfBlock == 1, PartOfVector, WholeBlock>;
 
 /// Lines that contribute to one line of results, with the weights of each.
 struct DepthwiseLines {
@@ -196,14 +209,14 @@ template <class Strip>
 
 template <int kPixels, bool kIsWhole, int kPixel>
 [[gnu::always_inline]] inline void finishStrip(const DepthwiseCall& call, const StripPlace& place, int lane,
-                                               Vector (&sum)[kPixels]) {
+                                               const ChannelsThere<kPixel>& channels, Vector (&sum)[kPixels]) {
   float* const output = call.output + place.output + lane;
   const std::ptrdiff_t pixel = pixelStep<kPixel>(call.outputPixel);
   if (call.addend != nullptr) {
     const float* const addend = call.addend + place.output + lane;
 #pragma GCC unroll 16
     for (int p = 0; p < kPixels; ++p) {
-      if (kIsWhole || p < place.pixels) sum[p] += load(addend + p * pixel);
+      if (kIsWhole || p < place.pixels) sum[p] += channels.load(addend + p * pixel);
     }
   }
   activate<kPixels>(
@@ -215,6 +228,14 @@ template <int kPixels, bool kIsWhole, int kPixel>
     }
     return;
   }
+  // Some cores take long to store a part of a vector, even if it is all of it.
+  if (pixel < blockLength) {
+#pragma GCC unroll 16
+    for (int p = 0; p < kPixels; ++p) {
+      if (kIsWhole || p < place.pixels) channels.store(output + p * pixel, sum[p]);
+    }
+    return;
+  }
 #pragma GCC unroll 16
   for (int p = 0; p < kPixels; ++p) {
     if (kIsWhole || p < place.pixels) store(output + p * pixel, sum[p]);
@@ -223,7 +244,7 @@ template <int kPixels, bool kIsWhole, int kPixel>
 
 template <class Strip, class Ends, int kPixel>
 [[gnu::always_inline]] inline void strip(const DepthwiseCall& call, const DepthwiseLines& lines,
-                                         const StripPlace& place) {
+                                         const StripPlace& place, const ChannelsThere<kPixel>& channels) {
   constexpr int kTogether = Strip::together;
   for (int lane = 0; lane < blockLength; lane += kTogether * TACC_LANES) {
     Vector sum[kTogether][Strip::pixels];
@@ -245,7 +266,7 @@ template <class Strip, class Ends, int kPixel>
       const auto multiply = [&](int column, const float* at) __attribute__((always_inline)) {
 #pragma GCC unroll 2
         for (int v = 0; v < kTogether; ++v) {
-          const Vector x = inRegister(load(at + v * TACC_LANES));
+          const Vector x = inRegister(channels.load(at + v * TACC_LANES));
 #pragma GCC unroll 16
           for (int t = 0; t < Strip::width; ++t)
             if (Strip::result(column, t) >= 0) sum[v][Strip::result(column, t)] += w[v][t] * x;
@@ -255,7 +276,7 @@ template <class Strip, class Ends, int kPixel>
     }
 #pragma GCC unroll 2
     for (int v = 0; v < kTogether; ++v)
-      finishStrip<Strip::pixels, Ends::areKnown, kPixel>(call, place, lane + v * TACC_LANES, sum[v]);
+      finishStrip<Strip::pixels, Ends::areKnown, kPixel>(call, place, lane + v * TACC_LANES, channels, sum[v]);
   }
 }
 
@@ -287,6 +308,7 @@ struct DepthwiseRows {
 template <class Strip, class Ends, int kPixel>
 [[gnu::always_inline]] inline void stripOfRows(const DepthwiseCall& call, const DepthwiseRows& rows, StripPlace place) {
   const std::ptrdiff_t inputPixel = pixelStep<kPixel>(call.inputPixel);
+  const ChannelsThere<kPixel> channels(static_cast<int>(inputPixel));
   for (int block = 0; block < call.blocks; ++block) {
     StripPlace below = place;
     for (int i = 0; i < rows.count; ++i) {
@@ -296,7 +318,7 @@ template <class Strip, class Ends, int kPixel>
         fetchStrip<Strip>(lines.input[lines.count - 1] + place.plane + place.column + call.ahead,
                           call.spreadsLines ? 1 : newLines(call), call.inputWidth * inputPixel, inputPixel);
       }
-      strip<Strip, Ends, kPixel>(call, lines, below);
+      strip<Strip, Ends, kPixel>(call, lines, below, channels);
       below.output += rows.nextOutput;
     }
     moveToNextBlock(call, place);

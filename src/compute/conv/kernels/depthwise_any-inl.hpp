@@ -95,7 +95,7 @@ template <int kVectors, int kPixels, int kPixel, bool kIsWhole>
 #pragma GCC unroll 16
       for (int p = 0; p < kPixels; ++p) sum[0][v][p] += sum[1][v][p];
     }
-    finishStrip<kPixels, false, blockLength>(call, place, lane + v * TACC_LANES, sum[0][v]);
+    finishStrip<kPixels, false, blockLength>(call, place, lane + v * TACC_LANES, WholeBlock(blockLength), sum[0][v]);
   }
 }
 

@@ -28,13 +28,14 @@ struct GradientLine {
 /// Adds what a strip contributes. `kAllLines`: all lines are inside.
 template <class Strip, int kStride, int kRows, int kPixel, class Ends, bool kAllLines>
 [[gnu::always_inline]] inline void gradientStrip(const GradientLine& line, const StripPlace& place, int lane,
+                                                 const ChannelsThere<kPixel>& channels,
                                                  Vector (&sum)[kRows][Strip::width]) {
   MovingPlace<kPixel> gradient{line.gradient + place.output + lane, line.gradientPixel};
   const float* const input = line.input + place.column + lane;
   Vector g[Strip::pixels];
   const auto loadGradient = [&](int p) __attribute__((always_inline)) {  // one pixel after the other
     const float* const at = gradient.next();
-    g[p] = Ends::areKnown || p < place.pixels ? inRegister(load(at)) : Vector{};
+    g[p] = Ends::areKnown || p < place.pixels ? inRegister(channels.load(at)) : Vector{};
   };
   // Pixels whose first columns are outside.
   constexpr int kEarly = Ends::areKnown ? Ends::left : Strip::mostOutside;
@@ -47,7 +48,7 @@ template <class Strip, int kStride, int kRows, int kPixel, class Ends, bool kAll
 #pragma GCC unroll 16
         for (int r = 0; r < kRows; ++r) {
           if (!kAllLines && (line.there >> r & 1) == 0) continue;
-          const Vector x = inRegister(load(here + r * line.nextLine));
+          const Vector x = inRegister(channels.load(here + r * line.nextLine));
 #pragma GCC unroll 16
           for (int t = 0; t < Strip::width; ++t)
             if (Strip::result(column, t) >= 0) sum[r][t] += g[Strip::result(column, t)] * x;
@@ -61,13 +62,14 @@ using EndsOfPart = std::conditional_t<kStride <= 2 && (Ends::left > 0) && (Ends:
 
 /// The same for the ends that are known.
 template <class Strip, int kStride, int kRows, int kPixel, class Ends>
-[[gnu::always_inline]] inline void gradientStripOfLine(const GradientLine& line, const StripPlace& place, int lane,
+[[gnu::always_inline]] inline void gradientStripOfLine(const GradientLine& line, const StripPlace& place,
+                                                       const ChannelsThere<kPixel>& channels,
                                                        Vector (&sum)[kRows][Strip::width]) {
   if (Ends::areKnown && line.there == (1U << kRows) - 1) {
-    gradientStrip<Strip, kStride, kRows, kPixel, Ends, true>(line, place, lane, sum);
+    gradientStrip<Strip, kStride, kRows, kPixel, Ends, true>(line, place, 0, channels, sum);
   } else {
     using Part = EndsOfPart<Strip, kStride, Ends>;
-    gradientStrip<Strip, kStride, kRows, kPixel, Part, false>(line, place, lane, sum);
+    gradientStrip<Strip, kStride, kRows, kPixel, Part, false>(line, place, 0, channels, sum);
   }
 }
 
@@ -216,6 +218,7 @@ template <class Strip, int kStride, int kPixel, class Ends, int kRows>
 [[gnu::always_inline]] inline void gradientColumn(const GradientLines<kRows>& lines, const StripPlace& place,
                                                   const GradientSums<kRows, Strip::width>& sums, int from, int to,
                                                   int channels) {
+  const ChannelsThere<kPixel> all(blockLength);
   Vector sum[kRows][Strip::width];
   for (int y = from; y < to;) {
     GradientLine line = lines.line(y);
@@ -226,7 +229,7 @@ template <class Strip, int kStride, int kPixel, class Ends, int kRows>
       } else {
         for (int lane = 0; lane < channels; lane += TACC_LANES) {
           sums.read(sum, lane);
-          gradientStrip<Strip, kStride, kRows, kPixel, Ends, true>(line, place, lane, sum);
+          gradientStrip<Strip, kStride, kRows, kPixel, Ends, true>(line, place, lane, all, sum);
           sums.write(sum, lane);
         }
       }
@@ -236,7 +239,8 @@ template <class Strip, int kStride, int kPixel, class Ends, int kRows>
     line = lines.line(y++);
     for (int lane = 0; lane < channels; lane += TACC_LANES) {
       sums.read(sum, lane);
-      gradientStrip<Strip, kStride, kRows, kPixel, EndsOfPart<Strip, kStride, Ends>, false>(line, place, lane, sum);
+      gradientStrip<Strip, kStride, kRows, kPixel, EndsOfPart<Strip, kStride, Ends>, false>(line, place, lane, all,
+                                                                                            sum);
       sums.write(sum, lane);
     }
   }
@@ -290,23 +294,46 @@ template <int kWidth, int kStride, int kRows, int kPixel>
   const GradientSums<kRows, kWidth> sums{call.sums + row * call.sumsLine, call.sumsLine, rows};
   const GradientLines<kRows> lines(call, row, rows, pixelStep<kPixel>(call.inputPixel),
                                    pixelStep<kPixel>(call.gradientPixel));
-  Vector sum[kRows][kWidth];
   if constexpr (vectorsOfBlock == 1) {
-    sums.read(sum, 0);
+    Vector sum[kRows][kWidth];
+    // Where pixels are apart, the blocks of a strip follow each other, as they do in memory.
+    const auto visitBlocks = [&](const GradientLine& line, const auto& visitBlock) __attribute__((always_inline)) {
+      if constexpr (kPixel != 0) {
+        visitBlock(line, ChannelsThere<kPixel>(blockLength));
+      } else {
+        GradientLine ofBlock = line;
+        GradientSums<kRows, kWidth> sumsOfBlock = sums;
+        for (int left = call.channels; left > 0; left -= blockLength) {
+          sumsOfBlock.read(sum, 0);
+          visitBlock(ofBlock, ChannelsThere<kPixel>(left));
+          sumsOfBlock.write(sum, 0);
+          ofBlock.input += blockLength;
+          ofBlock.gradient += blockLength;
+          sumsOfBlock.first += call.kernelHeight * call.sumsLine;
+        }
+      }
+    };
+    if constexpr (kPixel != 0) sums.read(sum, 0);
     for (int y = from; y < to; ++y) {
       const GradientLine line = lines.line(y);
       for (int x = 0; x < call.gradientWidth; x += Strips::wide) {
         Strips::template visit<kPixel>(
             call, x, [&]<class Strip, bool kIsFirst>(const StripPlace& place) __attribute__((always_inline)) {
-              if (call.ahead != 0 && row == 0) fetchGradientStrip<Strip, kPixel>(call, line, place, rows - 1);
+              if (kPixel != 0 && call.ahead != 0 && row == 0) {
+                fetchGradientStrip<Strip, kPixel>(call, line, place, rows - 1);
+              }
               visitGradientEnds<Strip, kStride, kIsFirst>(
                   place, [&]<class Ends>(Ends) __attribute__((always_inline)) {
-                    gradientStripOfLine<Strip, kStride, kRows, kPixel, Ends>(line, place, 0, sum);
+                    visitBlocks(
+                        line, [&](const GradientLine& ofBlock,
+                                  const ChannelsThere<kPixel>& channels) __attribute__((always_inline)) {
+                          gradientStripOfLine<Strip, kStride, kRows, kPixel, Ends>(ofBlock, place, channels, sum);
+                        });
                   });
             });
       }
     }
-    sums.write(sum, 0);
+    if constexpr (kPixel != 0) sums.write(sum, 0);
   } else {
     for (int x = 0; x < call.gradientWidth; x += Strips::wide) {
       Strips::template visit<kPixel>(
@@ -336,9 +363,10 @@ inline int gradientLinesAtOnce(const DepthwiseGradientCall& call, int groups) {
   return lines < 1 ? 1 : lines;
 }
 
-/// The gradient of a kernel up to 7 wide.
+/// The gradient of a kernel up to 7 wide, of a block of channels, or, where pixels are apart and a block is one vector,
+/// of several.
 template <int kWidth, int kStride, int kPixel>
-void depthwiseGradient(const DepthwiseGradientCall& call) {
+void gradientTogether(const DepthwiseGradientCall& call) {
   // Lines of the kernel are cut into groups that are nearly equal. Those of a kernel as high as wide are full: of
   // kMostRows, or of one less too. Each form takes its time to compile, so the few lines of another kernel are some of
   // kMostRows.
@@ -357,6 +385,23 @@ void depthwiseGradient(const DepthwiseGradientCall& call) {
       }
       row += rows;
     }
+  }
+}
+
+/// Where pixels are apart, of all blocks that the call's channels are.
+template <int kWidth, int kStride, int kPixel>
+void depthwiseGradient(const DepthwiseGradientCall& call) {
+  if constexpr (kPixel == 0 && vectorsOfBlock > 1) {
+    DepthwiseGradientCall ofBlock = call;
+    for (int left = call.channels; left > 0; left -= blockLength) {
+      ofBlock.channels = left < blockLength ? left : blockLength;
+      gradientTogether<kWidth, kStride, kPixel>(ofBlock);
+      ofBlock.input += blockLength;
+      ofBlock.gradient += blockLength;
+      ofBlock.sums += call.kernelHeight * call.sumsLine;
+    }
+  } else {
+    gradientTogether<kWidth, kStride, kPixel>(call);
   }
 }
 

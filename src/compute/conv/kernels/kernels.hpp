@@ -209,7 +209,7 @@ struct DepthwiseGradientCall {
   std::ptrdiff_t ahead, gradientAhead;  // floats of both tensors that are fetched before they are read; 0: none
   float* sums;                          // 16 floats for each tap
   std::ptrdiff_t sumsLine;              // from line to line of the kernel
-  int channels;                         // vectors without any are not computed
+  int channels;                         // vectors without any are not computed; where pixels are apart, of many blocks
 };
 
 /// Winograd's input transforms of tiles that follow each other in a line of one image's block of channels. What lies
