@@ -7,6 +7,7 @@ namespace tacc::mpi {
 namespace {
 
 constexpr int singleRounds = 4;
+constexpr int leastRounds = 2;           // in one of which the machine may have stopped
 constexpr int sizingRounds = 1;          // of many calls, but as many as single ones said: it only finds how many
 constexpr int longRounds = 7;            // that count
 constexpr double roundSeconds = 100e-6;  // of each of the two, as far as a few calls are not longer
@@ -63,7 +64,8 @@ bool Rounds::isClear() const noexcept {
 bool Rounds::isOver() const noexcept {
   if (done_ == 0) return false;
   const bool isLate = seconds_ > patienceSeconds;
-  if (long_.empty()) return isClearAtOnce() && (done_ == singleRounds || (done_ < singleRounds && isLate));
+  if (long_.empty())
+    return isClearAtOnce() && (done_ == singleRounds || (done_ >= leastRounds && done_ < singleRounds && isLate));
   return long_.size() == longRounds || (long_.size() >= fewRounds && isLate && isClear());
 }
 
@@ -96,14 +98,15 @@ void Rounds::conclude(Outcome& outcome) const {
   // In the median and at best: on a busy machine either may mislead.
   outcome.isMpiFaster = isLess(outcome.mpi, outcome.tacc) && isLess(std::ranges::min(mpi), std::ranges::min(tacc));
   // With more ranks than processors an MPI that spins is quick until a rank is as far ahead of another as it may be.
-  // Then it waits for processors: what most rounds say is not what many calls take.
-  const double ofMpi = std::max(meanOf(mpi), before_.slowMpi), ofTacc = meanOf(tacc);
+  // Then it waits for processors: what most rounds say is not what many calls take. A single slow round tells nothing:
+  // it may be the machine. Where it was the MPI, longer rounds of the next contests find it.
+  const double ofMpi = std::max(meanButWorst(mpi), before_.slowMpi), ofTacc = meanButWorst(tacc);
   if (ofMpi > muchSlower * ofTacc) {
     outcome.isMpiSlowInMean = true;
     outcome.mpi = std::max(outcome.mpi, ofMpi);
     outcome.isMpiFaster = false;
-  } else if (const double lasting = meanButWorst(tacc); lasting > muchSlower * ofMpi && isLess(ofMpi, lasting)) {
-    outcome.tacc = std::max(outcome.tacc, lasting);
+  } else if (ofTacc > muchSlower * ofMpi && isLess(ofMpi, ofTacc)) {
+    outcome.tacc = std::max(outcome.tacc, ofTacc);
     outcome.isMpiFaster = true;
   }
 }
