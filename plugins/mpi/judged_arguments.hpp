@@ -19,6 +19,11 @@ inline Judged judgeMovement(MPI_Count count, MPI_Datatype type) {
   return {Passed::none, *bytes * static_cast<std::size_t>(count)};
 }
 
+/// The same, where they are all that the rank has: nothing is there in whose place they could be.
+inline Judged judgeMovement(const void* address, MPI_Count count, MPI_Datatype type) {
+  return address == MPI_IN_PLACE ? Judged{Passed::arguments} : judgeMovement(count, type);
+}
+
 /// The same, where the rank has elements at `other` besides, which take the places of these where that is MPI_IN_PLACE.
 inline Judged judgeMovement(const void* address, MPI_Count count, MPI_Datatype type, const void* other,
                             MPI_Count otherCount, MPI_Datatype otherType) {
@@ -26,9 +31,9 @@ inline Judged judgeMovement(const void* address, MPI_Count count, MPI_Datatype t
   return address == MPI_IN_PLACE || !isOther ? Judged{Passed::arguments} : judgeMovement(count, type);
 }
 
-/// `elements`: all that a rank gives. Its result is at `receive`, or nowhere.
-inline Judged judgeReduction(MPI_Count elements, const Reduction& how, const void* receive) {
-  if (elements < 0 || receive == MPI_IN_PLACE) return {Passed::arguments};
+/// `elements`: all that a rank gives. `needed`: where its result is, or without one what it gives.
+inline Judged judgeReduction(MPI_Count elements, const Reduction& how, const void* needed) {
+  if (elements < 0 || needed == MPI_IN_PLACE) return {Passed::arguments};
   if (how.passed != Passed::none) return {how.passed};
   return {Passed::none, static_cast<std::size_t>(elements) * static_cast<std::size_t>(how.bytes)};
 }

@@ -96,84 +96,86 @@ TACC_MPI_ENTRY taccMpi_Barrier(MPI_Comm comm) {
 }
 
 // With `int` counts, and with large ones where the MPI has them.
-#define TACC_MPI_MOVEMENTS(suffix, Count)                                                                              \
-  TACC_MPI_ENTRY taccMpi_Bcast##suffix(void* buffer, Count count, MPI_Datatype type, int root, MPI_Comm comm) {        \
-    return takeOver(                                                                                                   \
-        Function::Bcast##suffix, "MPI_Bcast" #suffix, comm,                                                            \
-        [=](const Communicator& communicator) { return judgeRooted(root, communicator, judgeMovement(count, type)); }, \
-        [=](const Communicator& communicator) {                                                                        \
-          return broadcast(elementsAt(buffer, count, type), root, communicator);                                       \
-        },                                                                                                             \
-        [=] { return PMPI_Bcast##suffix(buffer, count, type, root, comm); });                                          \
-  }                                                                                                                    \
-  TACC_MPI_ENTRY taccMpi_Allgather##suffix(const void* send, Count sendCount, MPI_Datatype sendType, void* receive,    \
-                                           Count receiveCount, MPI_Datatype receiveType, MPI_Comm comm) {              \
-    return takeOver(                                                                                                   \
-        Function::Allgather##suffix, "MPI_Allgather" #suffix, comm,                                                    \
-        [=](const Communicator&) {                                                                                     \
-          return judgeMovement(receive, receiveCount, receiveType, send, sendCount, sendType);                         \
-        },                                                                                                             \
-        [=](const Communicator& communicator) {                                                                        \
-          return allGather(send, sendCount, sendType, elementsAt(receive, receiveCount, receiveType), communicator);   \
-        },                                                                                                             \
-        [=] { return PMPI_Allgather##suffix(send, sendCount, sendType, receive, receiveCount, receiveType, comm); });  \
-  }                                                                                                                    \
-  TACC_MPI_ENTRY taccMpi_Alltoall##suffix(const void* send, Count sendCount, MPI_Datatype sendType, void* receive,     \
-                                          Count receiveCount, MPI_Datatype receiveType, MPI_Comm comm) {               \
-    return takeOver(                                                                                                   \
-        Function::Alltoall##suffix, "MPI_Alltoall" #suffix, comm,                                                      \
-        [=](const Communicator&) {                                                                                     \
-          return judgeMovement(receive, receiveCount, receiveType, send, sendCount, sendType);                         \
-        },                                                                                                             \
-        [=](const Communicator& communicator) {                                                                        \
-          return allToAll(send, sendCount, sendType, elementsAt(receive, receiveCount, receiveType), communicator);    \
-        },                                                                                                             \
-        [=] { return PMPI_Alltoall##suffix(send, sendCount, sendType, receive, receiveCount, receiveType, comm); });   \
-  }                                                                                                                    \
-  TACC_MPI_ENTRY taccMpi_Gather##suffix(const void* send, Count sendCount, MPI_Datatype sendType, void* receive,       \
-                                        Count receiveCount, MPI_Datatype receiveType, int root, MPI_Comm comm) {       \
-    return takeOver(                                                                                                   \
-        Function::Gather##suffix, "MPI_Gather" #suffix, comm,                                                          \
-        [=](const Communicator& communicator) {                                                                        \
-          return judgeRooted(root, communicator,                                                                       \
-                             communicator.rank == root                                                                 \
-                                 ? judgeMovement(receive, receiveCount, receiveType, send, sendCount, sendType)        \
-                                 : judgeMovement(sendCount, sendType));                                                \
-        },                                                                                                             \
-        [=](const Communicator& communicator) {                                                                        \
-          if (communicator.rank == root)                                                                               \
-            return gatherHere(send, sendCount, sendType, elementsAt(receive, receiveCount, receiveType),               \
-                              communicator);                                                                           \
-          const Elements elements = elementsAt(send, sendCount, sendType);                                             \
-          const Block from(elements, Use::read);                                                                       \
-          return taccGather(from.data(), nullptr, elements.bytes(), taccInt8, root, communicator.tacc, nullptr);       \
-        },                                                                                                             \
-        [=] {                                                                                                          \
-          return PMPI_Gather##suffix(send, sendCount, sendType, receive, receiveCount, receiveType, root, comm);       \
-        });                                                                                                            \
-  }                                                                                                                    \
-  TACC_MPI_ENTRY taccMpi_Scatter##suffix(const void* send, Count sendCount, MPI_Datatype sendType, void* receive,      \
-                                         Count receiveCount, MPI_Datatype receiveType, int root, MPI_Comm comm) {      \
-    return takeOver(                                                                                                   \
-        Function::Scatter##suffix, "MPI_Scatter" #suffix, comm,                                                        \
-        [=](const Communicator& communicator) {                                                                        \
-          return judgeRooted(root, communicator,                                                                       \
-                             communicator.rank == root                                                                 \
-                                 ? judgeMovement(send, sendCount, sendType, receive, receiveCount, receiveType)        \
-                                 : judgeMovement(receiveCount, receiveType));                                          \
-        },                                                                                                             \
-        [=](const Communicator& communicator) {                                                                        \
-          if (communicator.rank == root)                                                                               \
-            return scatterHere(elementsAt(send, sendCount, sendType), receive, receiveCount, receiveType,              \
-                               communicator);                                                                          \
-          const Elements elements = elementsAt(receive, receiveCount, receiveType);                                    \
-          const Block to(elements, Use::write);                                                                        \
-          return delivered(                                                                                            \
-              taccScatter(nullptr, to.data(), elements.bytes(), taccInt8, root, communicator.tacc, nullptr), to);      \
-        },                                                                                                             \
-        [=] {                                                                                                          \
-          return PMPI_Scatter##suffix(send, sendCount, sendType, receive, receiveCount, receiveType, root, comm);      \
-        });                                                                                                            \
+#define TACC_MPI_MOVEMENTS(suffix, Count)                                                                             \
+  TACC_MPI_ENTRY taccMpi_Bcast##suffix(void* buffer, Count count, MPI_Datatype type, int root, MPI_Comm comm) {       \
+    return takeOver(                                                                                                  \
+        Function::Bcast##suffix, "MPI_Bcast" #suffix, comm,                                                           \
+        [=](const Communicator& communicator) {                                                                       \
+          return judgeRooted(root, communicator, judgeMovement(buffer, count, type));                                 \
+        },                                                                                                            \
+        [=](const Communicator& communicator) {                                                                       \
+          return broadcast(elementsAt(buffer, count, type), root, communicator);                                      \
+        },                                                                                                            \
+        [=] { return PMPI_Bcast##suffix(buffer, count, type, root, comm); });                                         \
+  }                                                                                                                   \
+  TACC_MPI_ENTRY taccMpi_Allgather##suffix(const void* send, Count sendCount, MPI_Datatype sendType, void* receive,   \
+                                           Count receiveCount, MPI_Datatype receiveType, MPI_Comm comm) {             \
+    return takeOver(                                                                                                  \
+        Function::Allgather##suffix, "MPI_Allgather" #suffix, comm,                                                   \
+        [=](const Communicator&) {                                                                                    \
+          return judgeMovement(receive, receiveCount, receiveType, send, sendCount, sendType);                        \
+        },                                                                                                            \
+        [=](const Communicator& communicator) {                                                                       \
+          return allGather(send, sendCount, sendType, elementsAt(receive, receiveCount, receiveType), communicator);  \
+        },                                                                                                            \
+        [=] { return PMPI_Allgather##suffix(send, sendCount, sendType, receive, receiveCount, receiveType, comm); }); \
+  }                                                                                                                   \
+  TACC_MPI_ENTRY taccMpi_Alltoall##suffix(const void* send, Count sendCount, MPI_Datatype sendType, void* receive,    \
+                                          Count receiveCount, MPI_Datatype receiveType, MPI_Comm comm) {              \
+    return takeOver(                                                                                                  \
+        Function::Alltoall##suffix, "MPI_Alltoall" #suffix, comm,                                                     \
+        [=](const Communicator&) {                                                                                    \
+          return judgeMovement(receive, receiveCount, receiveType, send, sendCount, sendType);                        \
+        },                                                                                                            \
+        [=](const Communicator& communicator) {                                                                       \
+          return allToAll(send, sendCount, sendType, elementsAt(receive, receiveCount, receiveType), communicator);   \
+        },                                                                                                            \
+        [=] { return PMPI_Alltoall##suffix(send, sendCount, sendType, receive, receiveCount, receiveType, comm); });  \
+  }                                                                                                                   \
+  TACC_MPI_ENTRY taccMpi_Gather##suffix(const void* send, Count sendCount, MPI_Datatype sendType, void* receive,      \
+                                        Count receiveCount, MPI_Datatype receiveType, int root, MPI_Comm comm) {      \
+    return takeOver(                                                                                                  \
+        Function::Gather##suffix, "MPI_Gather" #suffix, comm,                                                         \
+        [=](const Communicator& communicator) {                                                                       \
+          return judgeRooted(root, communicator,                                                                      \
+                             communicator.rank == root                                                                \
+                                 ? judgeMovement(receive, receiveCount, receiveType, send, sendCount, sendType)       \
+                                 : judgeMovement(send, sendCount, sendType));                                         \
+        },                                                                                                            \
+        [=](const Communicator& communicator) {                                                                       \
+          if (communicator.rank == root)                                                                              \
+            return gatherHere(send, sendCount, sendType, elementsAt(receive, receiveCount, receiveType),              \
+                              communicator);                                                                          \
+          const Elements elements = elementsAt(send, sendCount, sendType);                                            \
+          const Block from(elements, Use::read);                                                                      \
+          return taccGather(from.data(), nullptr, elements.bytes(), taccInt8, root, communicator.tacc, nullptr);      \
+        },                                                                                                            \
+        [=] {                                                                                                         \
+          return PMPI_Gather##suffix(send, sendCount, sendType, receive, receiveCount, receiveType, root, comm);      \
+        });                                                                                                           \
+  }                                                                                                                   \
+  TACC_MPI_ENTRY taccMpi_Scatter##suffix(const void* send, Count sendCount, MPI_Datatype sendType, void* receive,     \
+                                         Count receiveCount, MPI_Datatype receiveType, int root, MPI_Comm comm) {     \
+    return takeOver(                                                                                                  \
+        Function::Scatter##suffix, "MPI_Scatter" #suffix, comm,                                                       \
+        [=](const Communicator& communicator) {                                                                       \
+          return judgeRooted(root, communicator,                                                                      \
+                             communicator.rank == root                                                                \
+                                 ? judgeMovement(send, sendCount, sendType, receive, receiveCount, receiveType)       \
+                                 : judgeMovement(receive, receiveCount, receiveType));                                \
+        },                                                                                                            \
+        [=](const Communicator& communicator) {                                                                       \
+          if (communicator.rank == root)                                                                              \
+            return scatterHere(elementsAt(send, sendCount, sendType), receive, receiveCount, receiveType,             \
+                               communicator);                                                                         \
+          const Elements elements = elementsAt(receive, receiveCount, receiveType);                                   \
+          const Block to(elements, Use::write);                                                                       \
+          return delivered(                                                                                           \
+              taccScatter(nullptr, to.data(), elements.bytes(), taccInt8, root, communicator.tacc, nullptr), to);     \
+        },                                                                                                            \
+        [=] {                                                                                                         \
+          return PMPI_Scatter##suffix(send, sendCount, sendType, receive, receiveCount, receiveType, root, comm);     \
+        });                                                                                                           \
   }
 
 TACC_MPI_MOVEMENTS(, int)

@@ -222,16 +222,16 @@ Judged judge(Kind kind, const Arguments& a, const Communicator& communicator) {
     case Kind::exscan:
       return judgeReduction(a.receiveCount, a, a.receive);
     case Kind::reduce:
-      return judgeReduction(a.receiveCount, a, isRoot ? a.receive : nullptr);
+      return judgeReduction(a.receiveCount, a, isRoot ? a.receive : a.send);
     case Kind::reduceScatterBlock:
       return judgeReduction(a.receiveCount * communicator.ranks, a, a.receive);
     case Kind::gather:
-      return isRoot ? judgeReceived(a) : judgeMovement(a.sendCount, a.sendType);
+      return isRoot ? judgeReceived(a) : judgeMovement(a.send, a.sendCount, a.sendType);
     case Kind::scatter:
       return isRoot ? judgeMovement(a.send, a.sendCount, a.sendType, a.receive, a.receiveCount, a.receiveType)
-                    : judgeMovement(a.receiveCount, a.receiveType);
+                    : judgeMovement(a.receive, a.receiveCount, a.receiveType);
     case Kind::bcast:
-      return judgeMovement(a.receiveCount, a.receiveType);
+      return judgeMovement(a.receive, a.receiveCount, a.receiveType);
     case Kind::allgather:
     case Kind::alltoall:
       return judgeReceived(a);

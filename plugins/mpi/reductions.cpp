@@ -37,7 +37,7 @@ int toRoot(Function function, const char* name, const void* send, void* receive,
       function, name, comm,
       [=](const Communicator& communicator) {
         if (root < 0 || root >= communicator.ranks) return Judged{Passed::arguments};
-        return judgeReduction(count, how, communicator.rank == root ? receive : nullptr);
+        return judgeReduction(count, how, communicator.rank == root ? receive : send);
       },
       [=](const Communicator& communicator) {
         const bool isRoot = communicator.rank == root;

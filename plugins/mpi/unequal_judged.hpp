@@ -56,7 +56,7 @@ Judged judgeAtRoot(const UnequalElements<Count, Displacement>& blocks, const voi
   if (root < 0 || root >= communicator.ranks) return {Passed::arguments};
   if (communicator.rank == root) return measuredItself(judgeWithOwn(blocks, own, count, type, communicator));
   const std::optional<std::size_t> size = bytesOf(type);
-  if (count < 0 || !size) return {Passed::arguments};
+  if (own == MPI_IN_PLACE || count < 0 || !size) return {Passed::arguments};
   return measuredItself(takenFor(static_cast<std::size_t>(count) * *size));
 }
 

@@ -223,6 +223,16 @@ void callWronglyOnOneSide(MPI_Comm comm) {
   TACC_COMPARE(Scatter, from.data(), 1, MPI_INT, to.data(), -1, MPI_INT, 0, comm);
   TACC_COMPARE(Scatterv, from.data(), ones.data(), places.data(), MPI_INT, to.data(), -1, MPI_INT, 0, comm);
   TACC_COMPARE(Gatherv, from.data(), -1, MPI_INT, to.data(), ones.data(), places.data(), MPI_INT, 0, comm);
+  // In whose place, where there is nothing else?
+  const bool isRoot = rankIn(comm) == 0;
+  void* const beside = isRoot ? static_cast<void*>(from.data()) : MPI_IN_PLACE;
+  TACC_COMPARE(Bcast, MPI_IN_PLACE, 1, MPI_INT, 0, comm);
+  TACC_COMPARE(Reduce, beside, MPI_IN_PLACE, 1, MPI_INT, MPI_SUM, 0, comm);
+  TACC_COMPARE(Gather, beside, 1, MPI_INT, MPI_IN_PLACE, 1, MPI_INT, 0, comm);
+  TACC_COMPARE(Gatherv, beside, 1, MPI_INT, MPI_IN_PLACE, ones.data(), places.data(), MPI_INT, 0, comm);
+  void* const scattered = isRoot ? MPI_IN_PLACE : static_cast<void*>(from.data());
+  TACC_COMPARE(Scatter, scattered, 1, MPI_INT, MPI_IN_PLACE, 1, MPI_INT, 0, comm);
+  TACC_COMPARE(Scatterv, scattered, ones.data(), places.data(), MPI_INT, MPI_IN_PLACE, 1, MPI_INT, 0, comm);
   TACC_COMPARE(Allgatherv, from.data(), -1, MPI_INT, to.data(), ones.data(), places.data(), MPI_INT, comm);
   MPI_Comm_set_errhandler(MPI_COMM_WORLD, ofWorld);
   MPI_Errhandler_free(&ofWorld);
