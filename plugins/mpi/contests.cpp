@@ -24,8 +24,8 @@ void Contests::serve(Function function, std::size_t bytes, Turn turn) noexcept {
     if (own.until < callsBetween) own.until = std::min<std::uint64_t>(own.until * timesLater, callsBetween);
     own.calls = own.bytes = 0;
     own.turn = turn;
-  } else if (const std::optional<std::size_t> kind = kindOf(function, bytes)) {
-    calls_[*kind] = {callsBetween, turn, true};
+  } else if (isMeasured(bytes)) {
+    calls_[kindOf(function, bytes)] = {callsBetween, turn, true};
   }
 }
 
@@ -35,8 +35,7 @@ std::size_t Contests::usualBytes(Function function) const noexcept {
 }
 
 const Contests::Memory* Contests::memory(Function function, std::size_t bytes) const noexcept {
-  const std::optional<std::size_t> kind = kindOf(function, bytes);
-  const auto found = kind ? memories_.find(*kind) : memories_.end();
+  const auto found = isMeasured(bytes) ? memories_.find(kindOf(function, bytes)) : memories_.end();
   return found == memories_.end() ? nullptr : &found->second;
 }
 
@@ -60,9 +59,8 @@ EarlierRounds Contests::before(Function function, std::size_t bytes) const noexc
 double Contests::decide(const Outcome& outcome, double now) {
   const Turn turn = outcome.isMpiFaster ? Turn::mpi : Turn::tacc;
   serve(outcome.function, outcome.bytes, turn);
-  const std::optional<std::size_t> kind = kindOf(outcome.function, outcome.bytes);
-  if (!kind) return now;
-  const auto [found, isFirst] = memories_.try_emplace(*kind);
+  if (!isMeasured(outcome.bytes)) return now;
+  const auto [found, isFirst] = memories_.try_emplace(kindOf(outcome.function, outcome.bytes));
   Memory& last = found->second;
   const double cost = std::max(outcome.cost, leastCost);
   const double longer = std::min(last.before.longer * timesLonger, longest);

@@ -60,9 +60,8 @@ class Contests {
   Turn next(Function function, std::size_t bytes, std::uint32_t after) noexcept {
     if (after == 0) return Turn::tacc;
     if (hasOwnCounts(function)) return nextOfOwnCounts(function, bytes, after);
-    const std::optional<std::size_t> kind = kindOf(function, bytes);
-    if (!kind) return Turn::tacc;
-    Calls& calls = calls_[*kind];
+    if (!isMeasured(bytes)) return Turn::tacc;
+    Calls& calls = calls_[kindOf(function, bytes)];
     if (!calls.isMet) calls = {after, Turn::tacc, true};
     if (calls.left == 0) return Turn::look;
     --calls.left;
@@ -83,7 +82,7 @@ class Contests {
   double decide(const Outcome& outcome, double now);
   /// Of the last contest of such calls, if there was one: its line in the report.
   std::optional<std::size_t>& line(Function function, std::size_t bytes) {
-    return memories_[*kindOf(function, bytes)].line;
+    return memories_[kindOf(function, bytes)].line;
   }
 
   /// Whether calls of `bytes` of a block, or of a whole vector, are measured at all. Where more is moved, who is
@@ -114,8 +113,8 @@ class Contests {
     std::optional<std::size_t> line;
   };
 
-  static std::optional<std::size_t> kindOf(Function function, std::size_t bytes) noexcept {
-    if (!isMeasured(bytes)) return std::nullopt;
+  /// Of what is measured.
+  static std::size_t kindOf(Function function, std::size_t bytes) noexcept {
     return static_cast<std::size_t>(function) * sizes + static_cast<std::size_t>(std::bit_width(bytes));
   }
   Turn nextOfOwnCounts(Function function, std::size_t bytes, std::uint32_t after) noexcept {

@@ -86,7 +86,7 @@ void moveElement(void* from, MPI_Datatype fromType, void* to, MPI_Datatype toTyp
 /// Whether elements are too long to be counted by MPI_Pack. Then `move(address, packed)` has been called for each.
 template <class Move>
 bool areMovedSingly(const Elements& elements, std::byte* packed, const Move& move) {
-  const std::size_t each = bytesOf(elements.type).value_or(0);
+  const std::size_t each = bytesOfJudged(elements.type);
   if (each <= packedAtOnce) return false;
   for (std::size_t i = 0; i < elements.count; ++i)
     move(elements.movedBy(static_cast<std::ptrdiff_t>(i)).address, packed + i * each);
@@ -96,7 +96,7 @@ bool areMovedSingly(const Elements& elements, std::byte* packed, const Move& mov
 /// Calls `move(address, count, type, packed, length)` for parts that MPI_Pack can count.
 template <class Move>
 void inParts(const Elements& elements, std::byte* packed, const Move& move) {
-  const std::size_t each = bytesOf(elements.type).value_or(0);
+  const std::size_t each = bytesOfJudged(elements.type);
   if (each == 0) return;
   const std::ptrdiff_t extent = extentOf(elements.type);
   for (std::size_t done = 0; done < elements.count;) {
@@ -115,7 +115,7 @@ void inParts(const Elements& elements, std::byte* packed, const Move& move) {
 
 void pack(const Elements& elements, std::byte* packed) {
   const auto moveOut = [&](void* at, std::byte* to) {
-    moveElement(at, elements.type, to, ManyBytes(bytesOf(elements.type).value_or(0)).type());
+    moveElement(at, elements.type, to, ManyBytes(bytesOfJudged(elements.type)).type());
   };
   if (areMovedSingly(elements, packed, moveOut)) return;
   inParts(elements, packed, [&](void* at, int count, MPI_Datatype type, std::byte* to, int bytes) {
@@ -127,7 +127,7 @@ void pack(const Elements& elements, std::byte* packed) {
 
 void unpack(const Elements& elements, std::byte* packed) {
   const auto moveIn = [&](void* at, std::byte* from) {
-    moveElement(from, ManyBytes(bytesOf(elements.type).value_or(0)).type(), at, elements.type);
+    moveElement(from, ManyBytes(bytesOfJudged(elements.type)).type(), at, elements.type);
   };
   if (areMovedSingly(elements, packed, moveIn)) return;
   inParts(elements, packed, [&](void* at, int count, MPI_Datatype type, std::byte* from, int bytes) {

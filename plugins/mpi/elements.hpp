@@ -17,7 +17,7 @@ struct Elements {
   std::size_t count;
   MPI_Datatype type;
 
-  std::size_t bytes() const { return count * bytesOf(type).value_or(0); }
+  std::size_t bytes() const { return count * bytesOfJudged(type); }
   /// The same number of elements for each of several ranks: those of `rank`.
   Elements block(int rank) const { return movedBy(static_cast<std::ptrdiff_t>(count) * rank); }
   /// As many elements, `extents` extents of the type further on.

@@ -5,7 +5,6 @@
 #include <mpi.h>
 
 #include <cstddef>
-#include <optional>
 
 #include "communicators.hpp"
 #include "types.hpp"
@@ -14,9 +13,9 @@ namespace tacc::mpi {
 
 /// `count` elements of `type`: what goes from one rank to another.
 inline Judged judgeMovement(MPI_Count count, MPI_Datatype type) {
-  const std::optional<std::size_t> bytes = bytesOf(type);
-  if (!bytes || count < 0) return {Passed::arguments};
-  return {Passed::none, *bytes * static_cast<std::size_t>(count)};
+  const std::size_t bytes = bytesOf(type);
+  if (bytes == noSize || count < 0) return {Passed::arguments};
+  return {.bytes = bytes * static_cast<std::size_t>(count)};
 }
 
 /// The same, where they are all that the rank has: nothing is there in whose place they could be.
@@ -35,7 +34,7 @@ inline Judged judgeMovement(const void* address, MPI_Count count, MPI_Datatype t
 inline Judged judgeReduction(MPI_Count elements, const Reduction& how, const void* needed) {
   if (elements < 0 || needed == MPI_IN_PLACE) return {Passed::arguments};
   if (how.passed != Passed::none) return {how.passed};
-  return {Passed::none, static_cast<std::size_t>(elements) * static_cast<std::size_t>(how.bytes)};
+  return {.bytes = static_cast<std::size_t>(elements) * static_cast<std::size_t>(how.bytes)};
 }
 
 }  // namespace tacc::mpi

@@ -1,8 +1,6 @@
 // Collectives that move data as it is. MPI's rules: what one rank sends and another one receives has the same numbers
 // in the same order, so as many bytes; the types may differ, also in gaps. So all types are taken over: those with
 // gaps, or with an order of their own, through copies that MPI packs.
-#include <optional>
-
 #include "elements.hpp"
 #include "judged_arguments.hpp"
 #include "plugin.hpp"

@@ -17,11 +17,11 @@ namespace tacc::mpi {
 struct Communicator;
 
 /// One call that is judged and then taken over or passed on. What is asked must be answered alike by all ranks of the
-/// communicator.
+/// communicator. Two words, which functions return in registers.
 struct Judged {
   Passed passed = Passed::none;
-  std::size_t bytes = 0;          // 0: there is nothing to do
   bool isMeasuredItself = false;  // a contest repeats the call, which each time does the same
+  std::size_t bytes = 0;          // 0: there is nothing to do
 };
 
 enum class Kind {

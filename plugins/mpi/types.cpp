@@ -169,15 +169,14 @@ Reduction reductionOf(MPI_Datatype type, MPI_Op op) noexcept {
 
 void learnTypes() {
   for (const Row& row : numbers())
-    if (const auto bytes = bytesOfOther(row.mpi))
-      knownTypes.add(
-          {row.mpi, *bytes, row.tacc, row.kind, row.kind != NumberKind::pair || isOtherBlock(row.mpi), true});
+    if (const std::size_t bytes = bytesOfOther(row.mpi); bytes != noSize)
+      knownTypes.add({row.mpi, bytes, row.tacc, row.kind, row.kind != NumberKind::pair || isOtherBlock(row.mpi), true});
 }
 
-std::optional<std::size_t> bytesOfOther(MPI_Datatype type) noexcept {
-  if (type == MPI_DATATYPE_NULL) return std::nullopt;
+std::size_t bytesOfOther(MPI_Datatype type) noexcept {
+  if (type == MPI_DATATYPE_NULL) return noSize;
   MPI_Count bytes = 0;
-  if (PMPI_Type_size_x(type, &bytes) != MPI_SUCCESS || bytes < 0) return std::nullopt;
+  if (PMPI_Type_size_x(type, &bytes) != MPI_SUCCESS || bytes < 0) return noSize;
   return static_cast<std::size_t>(bytes);
 }
 

@@ -4,7 +4,7 @@
 #include <mpi.h>
 
 #include <cstddef>
-#include <optional>
+#include <cstdint>
 
 #include "known_types.hpp"
 #include "report.hpp"
@@ -27,14 +27,24 @@ Reduction reductionOf(MPI_Datatype type, MPI_Op op) noexcept;
 /// Fills knownTypes. MPI is initialized.
 void learnTypes();
 
+/// What bytesOf() says of MPI_DATATYPE_NULL and what has no known size. Not std::optional: compilers copy that by way
+/// of memory, where a short call waits for what it has just written.
+constexpr std::size_t noSize = SIZE_MAX;
+
 /// bytesOf() and isBlock() of types that are not among the known ones.
-std::optional<std::size_t> bytesOfOther(MPI_Datatype type) noexcept;
+std::size_t bytesOfOther(MPI_Datatype type) noexcept;
 bool isOtherBlock(MPI_Datatype type) noexcept;
 
-/// Bytes of the numbers in one element, without the gaps; nothing for MPI_DATATYPE_NULL and what has no known size.
-inline std::optional<std::size_t> bytesOf(MPI_Datatype type) noexcept {
+/// Bytes of the numbers in one element, without the gaps, or noSize.
+inline std::size_t bytesOf(MPI_Datatype type) noexcept {
   const KnownType* const known = knownTypes.find(type);
-  return known != nullptr ? std::optional(known->bytes) : bytesOfOther(type);
+  return known != nullptr ? known->bytes : bytesOfOther(type);
+}
+
+/// Of a type that was looked at already.
+inline std::size_t bytesOfJudged(MPI_Datatype type) noexcept {
+  const std::size_t bytes = bytesOf(type);
+  return bytes == noSize ? 0 : bytes;
 }
 
 /// Whether elements of `type`, one after the other, are a block of memory in the order in which MPI sends them. False

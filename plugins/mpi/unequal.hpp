@@ -64,7 +64,7 @@ class UnequalBlock {
   /// Where blocks lie that are plain memory. Short calls are for a fifth this.
   template <class Count, class Displacement>
   void find(const UnequalElements<Count, Displacement>& elements, std::size_t ranks) {
-    const std::size_t size = bytesOf(elements.type).value_or(0);
+    const std::size_t size = bytesOfJudged(elements.type);
     counts_.resize(ranks);
     offsets_.resize(ranks);
     // Displacements may be negative: they count from the block that comes first.

@@ -7,7 +7,6 @@
 
 #include <algorithm>
 #include <cstddef>
-#include <optional>
 
 #include "communicators.hpp"
 #include "prepared.hpp"
@@ -17,7 +16,7 @@
 namespace tacc::mpi {
 
 /// Taken over, whatever is moved.
-constexpr Judged takenFor(std::size_t bytes) { return {Passed::none, std::max<std::size_t>(bytes, 1)}; }
+constexpr Judged takenFor(std::size_t bytes) { return {.bytes = std::max<std::size_t>(bytes, 1)}; }
 
 /// Of which no rank knows the counts of all, so that nothing stands for the call but itself: MPI leaves out blocks that
 /// have no length.
@@ -30,15 +29,18 @@ constexpr Judged measuredItself(Judged judged) {
 /// give what it uses, counts that are not negative and a type.
 template <class Count, class Displacement>
 Judged judgeBlocks(const UnequalElements<Count, Displacement>& elements, int ranks) {
-  const std::optional<std::size_t> size = bytesOf(elements.type);
+  const std::size_t size = bytesOf(elements.type);
   const Count* const counts = elements.counts;
-  if (elements.address == MPI_IN_PLACE || counts == nullptr || !size ||
-      std::any_of(counts, counts + ranks, [](Count count) { return count < 0; }))
-    return {Passed::arguments};
+  if (elements.address == MPI_IN_PLACE || counts == nullptr || size == noSize) return {Passed::arguments};
   std::size_t all = 0;
-  for (int r = 0; r < ranks; ++r) all += static_cast<std::size_t>(counts[r]);
+  bool isNegative = false;
+  for (int r = 0; r < ranks; ++r) {
+    isNegative |= counts[r] < 0;
+    all += static_cast<std::size_t>(counts[r]);
+  }
+  if (isNegative) return {Passed::arguments};
   const auto each = static_cast<std::size_t>(ranks);
-  return takenFor((all * *size + each - 1) / each);
+  return takenFor((all * size + each - 1) / each);
 }
 
 /// `count` elements at `own`: the rank's part of `blocks`, unless it is in place.
@@ -55,9 +57,9 @@ Judged judgeAtRoot(const UnequalElements<Count, Displacement>& blocks, const voi
                    int root, const Communicator& communicator) {
   if (root < 0 || root >= communicator.ranks) return {Passed::arguments};
   if (communicator.rank == root) return measuredItself(judgeWithOwn(blocks, own, count, type, communicator));
-  const std::optional<std::size_t> size = bytesOf(type);
-  if (own == MPI_IN_PLACE || count < 0 || !size) return {Passed::arguments};
-  return measuredItself(takenFor(static_cast<std::size_t>(count) * *size));
+  const std::size_t size = bytesOf(type);
+  if (own == MPI_IN_PLACE || count < 0 || size == noSize) return {Passed::arguments};
+  return measuredItself(takenFor(static_cast<std::size_t>(count) * size));
 }
 
 /// In place a second call finds other numbers than the first.
