@@ -33,7 +33,8 @@ struct Tensor {
 
 /// For one image.
 double reorderCycles(const Tensor& t) {
-  constexpr double cyclesOfBlock = 6;  // of a pixel
+  // Of a pixel: sixteen are transposed at once, and those of NHWC are copied one by one.
+  const double cyclesOfBlock = t.outer == taccLayoutNhwc ? 12 : 6;
   return t.isCopied() ? cyclesOfBlock * ceilDivide(t.channels, blockLength) * t.height * t.width : 0;
 }
 
