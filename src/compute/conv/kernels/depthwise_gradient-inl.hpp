@@ -283,6 +283,13 @@ template <class Strip, int kPixel>
                     call.inputWidth * pixel, pixel);
 }
 
+/// Whether each strip of pixels that are apart goes through all blocks of channels: sums of a few taps are worth
+/// reading and writing for each of them.
+template <int kWidth, int kPixel>
+constexpr bool goesByStrip() {
+  return kPixel == 0 && kWidth == 3 && vectorsOfBlock == 1;
+}
+
 /// Lines [from, to) of the gradient, and `rows` of kRows lines of the kernel from `row` on. Where a block is one vector
 /// its sums stay in registers for all lines. Where it is several, they take turns, strip by strip and line by line, or
 /// the first one would wait for what all of them read; and as strips are short then, each is gone through in all lines,
@@ -296,10 +303,11 @@ template <int kWidth, int kStride, int kRows, int kPixel>
                                    pixelStep<kPixel>(call.gradientPixel));
   if constexpr (vectorsOfBlock == 1) {
     Vector sum[kRows][kWidth];
-    // Where pixels are apart, the blocks of a strip follow each other, as they do in memory.
+    // The blocks of a strip follow each other, as they do in memory.
+    const ChannelsThere<kPixel> all(call.channels);
     const auto visitBlocks = [&](const GradientLine& line, const auto& visitBlock) __attribute__((always_inline)) {
-      if constexpr (kPixel != 0) {
-        visitBlock(line, ChannelsThere<kPixel>(blockLength));
+      if constexpr (!goesByStrip<kWidth, kPixel>()) {
+        visitBlock(line, all);
       } else {
         GradientLine ofBlock = line;
         GradientSums<kRows, kWidth> sumsOfBlock = sums;
@@ -313,7 +321,7 @@ template <int kWidth, int kStride, int kRows, int kPixel>
         }
       }
     };
-    if constexpr (kPixel != 0) sums.read(sum, 0);
+    if constexpr (!goesByStrip<kWidth, kPixel>()) sums.read(sum, 0);
     for (int y = from; y < to; ++y) {
       const GradientLine line = lines.line(y);
       for (int x = 0; x < call.gradientWidth; x += Strips::wide) {
@@ -333,7 +341,7 @@ template <int kWidth, int kStride, int kRows, int kPixel>
             });
       }
     }
-    if constexpr (kPixel != 0) sums.write(sum, 0);
+    if constexpr (!goesByStrip<kWidth, kPixel>()) sums.write(sum, 0);
   } else {
     for (int x = 0; x < call.gradientWidth; x += Strips::wide) {
       Strips::template visit<kPixel>(
@@ -363,8 +371,7 @@ inline int gradientLinesAtOnce(const DepthwiseGradientCall& call, int groups) {
   return lines < 1 ? 1 : lines;
 }
 
-/// The gradient of a kernel up to 7 wide, of a block of channels, or, where pixels are apart and a block is one vector,
-/// of several.
+/// The gradient of a kernel up to 7 wide, of a block of channels, or of several.
 template <int kWidth, int kStride, int kPixel>
 void gradientTogether(const DepthwiseGradientCall& call) {
   // Lines of the kernel are cut into groups that are nearly equal. Those of a kernel as high as wide are full: of
@@ -391,7 +398,7 @@ void gradientTogether(const DepthwiseGradientCall& call) {
 /// Where pixels are apart, of all blocks that the call's channels are.
 template <int kWidth, int kStride, int kPixel>
 void depthwiseGradient(const DepthwiseGradientCall& call) {
-  if constexpr (kPixel == 0 && vectorsOfBlock > 1) {
+  if constexpr (kPixel == 0 && !goesByStrip<kWidth, kPixel>()) {
     DepthwiseGradientCall ofBlock = call;
     for (int left = call.channels; left > 0; left -= blockLength) {
       ofBlock.channels = left < blockLength ? left : blockLength;
