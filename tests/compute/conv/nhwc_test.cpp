@@ -26,6 +26,13 @@ std::set<std::string> servingInPlace(const taccConvDesc_t& desc) {
 class Nhwc : public testing::TestWithParam<taccConvPass_t> {
  protected:
   int from(int least, int most) { return std::uniform_int_distribution<int>(least, most)(random_); }
+  /// NHWC on both sides, or on one of them.
+  void chooseLayouts(taccConvDesc_t& desc) {
+    desc.inputLayout = taccLayoutNhwc;
+    desc.outputLayout = from(0, 3) == 0 ? taccLayoutNchw16c : taccLayoutNhwc;
+    if (from(0, 7) == 0) std::swap(desc.inputLayout, desc.outputLayout);
+    desc.weightLayout = from(0, 1) == 0 ? taccWeightsKcrs : taccWeightsBlocked;
+  }
   void expectExactByAll(taccConvDesc_t desc, int number) {
     for (const std::string& name : servingInPlace(desc)) {
       desc.algorithm = name.c_str();
@@ -42,10 +49,7 @@ TEST_P(Nhwc, IsExactForAnyChannels) {
   for (int i = 0; i < 60; ++i) {
     taccConvDesc_t desc = convolution(GetParam(), from(1, 3), from(1, 70), from(1, 9), from(1, 16), from(1, 70), 1);
     chooseKernel(desc, random_);
-    desc.inputLayout = taccLayoutNhwc;
-    desc.outputLayout = from(0, 3) == 0 ? taccLayoutNchw16c : taccLayoutNhwc;
-    if (from(0, 7) == 0) std::swap(desc.inputLayout, desc.outputLayout);
-    desc.weightLayout = from(0, 1) == 0 ? taccWeightsKcrs : taccWeightsBlocked;
+    chooseLayouts(desc);
     chooseEpilogue(desc, random_);
     expectExactByAll(desc, i);
   }
@@ -57,10 +61,7 @@ TEST_P(Nhwc, IsExactForProductsOfManyPixels) {
   for (int i = 0; i < 16; ++i) {
     taccConvDesc_t desc = convolution(GetParam(), from(1, 3), from(1, 70), from(1, 24), from(9, 40), from(1, 70), 1);
     desc.strideHeight = desc.strideWidth = from(0, 3) == 0 ? 2 : 1;
-    desc.inputLayout = taccLayoutNhwc;
-    desc.outputLayout = from(0, 3) == 0 ? taccLayoutNchw16c : taccLayoutNhwc;
-    if (from(0, 7) == 0) std::swap(desc.inputLayout, desc.outputLayout);
-    desc.weightLayout = from(0, 1) == 0 ? taccWeightsKcrs : taccWeightsBlocked;
+    chooseLayouts(desc);
     chooseEpilogue(desc, random_);
     expectExactByAll(desc, i);
   }

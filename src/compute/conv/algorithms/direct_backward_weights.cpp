@@ -456,7 +456,8 @@ class DirectBackwardWeights final : public ConvPlan {
 
 bool servesDirectBackwardWeights(const Description& d) {
   // Behind the last channel of a line that is not copied a block is read on, which is to end within the last line.
-  const bool isLineEnough = std::ptrdiff_t{d.shape.outWidth} * d.shape.outChannels >= blockLength;
+  const bool isLineEnough =
+      d.shape.batch * d.shape.outHeight == 1 || std::ptrdiff_t{d.shape.outWidth} * d.shape.outChannels >= blockLength;
   return d.pass == taccConvBackwardWeights && hasBlockSteps(d.inputLayout) &&
          (hasWholeBlocks(d.outputLayout, d.shape.outPerGroup()) ||
           (hasBlockSteps(d.outputLayout) && !d.pairs.areRead && isLineEnough)) &&
