@@ -87,6 +87,8 @@ ConvOptions parseConv(int argc, char** argv) {
       throw std::invalid_argument("--chains is forward, of networks, in blocks and float32, by the library's choice");
     if (options.plain && options.nhwc) throw std::invalid_argument("--plain and --nhwc are different layouts");
     for (const std::string& name : options.peers) {
+      if (name == "bound" && (options.chains || options.winograd || options.threads > 1 || options.numbers.areBfloat16))
+        throw std::invalid_argument("--peer bound is of direct kernels for float32, with one thread and no chains");
       const auto isNamed = [&](const ConvPeer& peer) { return peer.name == name; };
       if (std::none_of(convPeers().begin(), convPeers().end(), isNamed)) {
         throw std::invalid_argument(fmt::format("unknown peer \"{}\"; there are: {}", name, peers));

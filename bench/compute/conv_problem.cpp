@@ -136,6 +136,7 @@ const std::vector<ConvPeer>& convPeers() {
 #endif
       {"pytorch", makePytorchContestants, true, isPytorchThere},
       {"tacc", makeTaccContestants},
+      {"bound", makeBoundContestants, true},
   };
   return peers;
 }

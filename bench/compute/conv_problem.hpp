@@ -101,6 +101,9 @@ Contestants makePytorchContestants(const ConvProblem& problem, int threads, bool
 /// Whether the Python that would be started has it.
 bool isPytorchThere();
 
+/// The bound of direct kernels with one thread: multiply-adds alone, or each tensor read or written once.
+Contestants makeBoundContestants(const ConvProblem& problem, int threads, bool winograd);
+
 /// Those that were built in, and PyTorch, which may or may not be there.
 const std::vector<ConvPeer>& convPeers();
 
