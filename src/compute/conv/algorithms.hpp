@@ -129,6 +129,8 @@ bool servesExplicitGemm(const Description& d);
 std::unique_ptr<ConvPlan> makeExplicitGemm(const Description& d, const KernelSet& kernels);
 bool servesPlanes(const Description& d);
 std::unique_ptr<ConvPlan> makePlanes(const Description& d, const KernelSet& kernels);
+bool servesDepthwisePlanes(const Description& d);
+std::unique_ptr<ConvPlan> makeDepthwisePlanes(const Description& d, const KernelSet& kernels);
 bool servesPlainProduct(const Description& d);
 std::unique_ptr<ConvPlan> makePlainProduct(const Description& d, const KernelSet& kernels);
 bool servesOuterProducts(const Description& d);

@@ -21,6 +21,7 @@ constexpr ConvAlgorithm algorithms[] = {
     {"winograd-2x2", servesWinogradTwo, makeWinogradTwo, ConvOffer::byOwnRule},
     {"split", servesSplitProducts, makeSplitProducts, ConvOffer::byOwnRule},
     {"split", servesSplitGradient, makeSplitGradient, ConvOffer::byOwnRule},
+    {"depthwise-planes", servesDepthwisePlanes, makeDepthwisePlanes, ConvOffer::byPrice, OutputLayouts::plain},
     {"planes", servesPlanes, makePlanes, ConvOffer::byPrice, OutputLayouts::plain},
     {"plain-product", servesPlainProduct, makePlainProduct, ConvOffer::byPrice, OutputLayouts::plain},
     {"plain-product", servesPlainGradient, makePlainGradient, ConvOffer::byPrice, OutputLayouts::plain},

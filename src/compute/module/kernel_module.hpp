@@ -6,6 +6,7 @@
 #include <cstdint>
 
 #include "compute/conv/amx/amx_kernels.hpp"
+#include "compute/conv/kernels/depthwise_planes_kernels.hpp"
 #include "compute/conv/kernels/kernels.hpp"
 #include "compute/conv/kernels/plain_kernels.hpp"
 #include "compute/conv/kernels/planes_kernels.hpp"
@@ -18,10 +19,11 @@ namespace tacc {
 /// What the module shows: the functions of the same names, which tests have linked in instead.
 struct KernelModule {
   std::uint64_t layout;  // first, so that it can be read of a module whose rest is another
-#define TACC_MEMBER(set, isThere)                       \
-  decltype(&conv::set##Kernels) set##Kernels;           \
-  decltype(&conv::set##PlaneKernels) set##PlaneKernels; \
-  decltype(&conv::set##PlainKernels) set##PlainKernels; \
+#define TACC_MEMBER(set, isThere)                                         \
+  decltype(&conv::set##Kernels) set##Kernels;                             \
+  decltype(&conv::set##PlaneKernels) set##PlaneKernels;                   \
+  decltype(&conv::set##DepthwisePlaneKernels) set##DepthwisePlaneKernels; \
+  decltype(&conv::set##PlainKernels) set##PlainKernels;                   \
   decltype(&layers::set##Table) set##Table;
   TACC_KERNEL_SETS(TACC_MEMBER)
 #undef TACC_MEMBER
@@ -49,6 +51,9 @@ constexpr std::uint64_t kernelLayout() {
                                    sizeof(conv::PlaneKernels),
                                    sizeof(conv::PlaneCall),
                                    sizeof(conv::PlaneGradientCall),
+                                   sizeof(conv::DepthwisePlaneKernels),
+                                   sizeof(conv::DepthwisePlaneCall),
+                                   sizeof(conv::DepthwisePlaneGradientCall),
                                    sizeof(conv::PlainKernels),
                                    sizeof(conv::PlainProductCall),
                                    sizeof(conv::PlainGradientCall),

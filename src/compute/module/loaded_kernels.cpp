@@ -47,6 +47,9 @@ const KernelModule& kernelModule() {
 #define TACC_DEFINE(set, isThere)                                                                    \
   const conv::KernelSet& conv::set##Kernels() { return kernelModule().set##Kernels(); }              \
   const conv::PlaneKernels& conv::set##PlaneKernels() { return kernelModule().set##PlaneKernels(); } \
+  const conv::DepthwisePlaneKernels& conv::set##DepthwisePlaneKernels() {                            \
+    return kernelModule().set##DepthwisePlaneKernels();                                              \
+  }                                                                                                  \
   const conv::PlainKernels& conv::set##PlainKernels() { return kernelModule().set##PlainKernels(); } \
   const layers::LayerKernels& layers::set##Table() { return kernelModule().set##Table(); }
 TACC_KERNEL_SETS(TACC_DEFINE)
