@@ -13,7 +13,7 @@ namespace tacc::conv {
 namespace {
 
 /// What beginning a plane and a vector of a tile cost beside the products, in cycles.
-constexpr double cyclesOfPlane = 30, cyclesOfTile = 14;
+constexpr double cyclesOfPlane = 8, cyclesOfTile = 13;
 /// A cycle, from behind the caches.
 constexpr double bytesOfPlanes = 9;
 
@@ -51,8 +51,11 @@ class DepthwisePlanesPlan : public ConvPlan {
     // A vector that begins anywhere lies in two lines of the cache, nearly always where it is as long as one.
     const double ofRead = kernels_.lanes == blockLength ? 1.0 : 0.75;
     const double reads = (lines * stride + tiles * (tapLines - stride)) * tapColumns * ofRead * (stride == 1 ? 1 : 1.5);
-    return vectors * (std::max(products, reads) + 0.2 * std::min(products, reads) + tiles * cyclesOfTile + lines) +
-           cyclesOfPlane;
+    // Taps in a loop, and lines that a stride takes apart.
+    const double ofLoop = tapLines > 3 ? 1.35 : 1;
+    const double ofStride = stride == 1 ? 1 : kernels_.lanes == blockLength ? 1.2 : 1.5;
+    const double ofTaps = ofLoop * ofStride * (std::max(products, reads) + 0.2 * std::min(products, reads));
+    return vectors * (ofTaps + tiles * cyclesOfTile + lines) + cyclesOfPlane;
   }
   double secondsOf(double cyclesOfPlanes) const {
     const double floats = double(planes()) * static_cast<double>(inPlane() + outPlane());
@@ -232,7 +235,7 @@ class DepthwisePlaneGradients final : public DepthwisePlanesPlan {
     const Shape& s = shape();
     const double vectors = ceilDivide(s.outWidth, kernels_.lanes);
     const double ofSums = 2.0 * taps() * vectors * ceilDivide(s.outHeight, 7);
-    const double delivered = 6.0 * taps() / s.batch;
+    const double delivered = 3.5 * taps() / s.batch;
     return secondsOf(cyclesOf(s.outHeight, vectors, s.strideHeight, s.kernelHeight, s.kernelWidth) + ofSums +
                      delivered);
   }

@@ -34,7 +34,7 @@ struct Tensor {
 /// For one image.
 double reorderCycles(const Tensor& t) {
   // Of a pixel: sixteen are transposed at once, and those of NHWC are copied one by one.
-  const double cyclesOfBlock = t.outer == taccLayoutNhwc ? 12 : 6;
+  const double cyclesOfBlock = t.outer == taccLayoutNhwc ? 12 : 8;
   return t.isCopied() ? cyclesOfBlock * ceilDivide(t.channels, blockLength) * t.height * t.width : 0;
 }
 

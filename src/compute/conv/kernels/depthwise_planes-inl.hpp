@@ -19,6 +19,7 @@ constexpr int mostLinesOfPhases = TACC_REGISTERS >= 32 ? 7 : 4;
 /// The lanes [from, to) of a vector; the others are zero, and what they would read in memory is not read.
 class LanesBetween {
  public:
+  LanesBetween() = default;  // not set
 #if defined(__x86_64__) && TACC_LANES == 16
   [[gnu::always_inline]] LanesBetween(int from, int to) : mask_(static_cast<__mmask16>(below(to) & ~below(from))) {}
   [[gnu::always_inline]] Vector load(const float* at) const { return _mm512_maskz_loadu_ps(mask_, at); }
@@ -115,7 +116,7 @@ class SeenLines {
 /// A column of the kernel, for the pixels of a tile: where it reads, and which of these lie in the image.
 template <int kStride>
 struct SeenColumn {
-  [[gnu::always_inline]] SeenColumn() : column(0), lanes(0, 0), behind(0, 0) {}
+  SeenColumn() = default;  // not set: a tile has room for many, and few columns
   /// `x`: where the tile's first pixel reads with a tap at 0.
   [[gnu::always_inline]] SeenColumn(int x, int at, int width)
       : column(at), lanes(-x - at, width - x - at), behind(-x - at - TACC_LANES, width - x - at - TACC_LANES) {}
