@@ -135,17 +135,24 @@ def ratios_to(peer, results):
 
 
 def convolution_table(rows, _, parts):
-    """A row for each pass, number of images and file; ratios are peer's time / tacc's, over the layers that it computes."""
+    """A row for each pass, number of images and file; ratios are peer's time / tacc's, over the layers that it computes. Where the
+    bound was measured too: what part of it is reached, and the ratio to the first peer of a kernel that reached all of it."""
     groups = layer_groups(parts)
-    peers = peers_of(itertools.chain.from_iterable(groups.values()))
+    known = peers_of(itertools.chain.from_iterable(groups.values()))
+    peers = [peer for peer in known if peer != "bound"]
     yield ([rows] if rows else []) + ["pass", "images", "layers", "GFLOP/s"] + [
-        text for peer in peers for text in (f"of {name_of(peer)}", "least", "at 0.95 or above")]
+        text for peer in peers for text in (f"of {name_of(peer)}", "least", "at 0.95 or above")] + (
+        ["of the bound", f"the bound, of {name_of(peers[0])}"] if "bound" in known else [])
     for (label, name, images), results in groups.items():
         line = ([label] if rows else []) + [name, images, str(len(results)), number(mean([result["gflops"] for result in results]))]
         for peer in peers:
             ratios = ratios_to(peer, results)
             line += [number(mean(ratios)), number(min(ratios)),
                      percent(sum(ratio >= 0.95 for ratio in ratios) / len(ratios))] if ratios else ["-", "-", "-"]
+        if "bound" in known:
+            both = [result["peers"] for result in results if {"bound", peers[0]} <= result["peers"].keys()]
+            line += [number(mean([of["bound"]["ratio"] for of in both])),
+                     number(mean([of[peers[0]]["ratio"] / of["bound"]["ratio"] for of in both]))] if both else ["-", "-"]
         yield line
 
 

@@ -52,7 +52,7 @@ class DepthwisePlanesPlan : public ConvPlan {
     const double ofRead = kernels_.lanes == blockLength ? 1.0 : 0.75;
     const double reads = (lines * stride + tiles * (tapLines - stride)) * tapColumns * ofRead * (stride == 1 ? 1 : 1.5);
     // Taps in a loop, and lines that a stride takes apart.
-    const double ofLoop = tapLines > 3 ? 1.35 : 1;
+    const double ofLoop = tapLines > 3 && kernels_.lanes == blockLength ? 1.3 : 1;
     const double ofStride = stride == 1 ? 1 : kernels_.lanes == blockLength ? 1.2 : 1.5;
     const double ofTaps = ofLoop * ofStride * (std::max(products, reads) + 0.2 * std::min(products, reads));
     return vectors * (ofTaps + tiles * cyclesOfTile + lines) + cyclesOfPlane;
