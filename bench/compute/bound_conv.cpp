@@ -1,12 +1,13 @@
 // What no kernel of this kind can beat: as many multiply-adds as the layer has, with nothing else, or its tensors read
 // and written once, whichever takes longer. Measured in turn with those that compute, so it follows the clock and what
 // others do to the core.
+#include "compute/bound_conv.hpp"
+
 #include <algorithm>
 #include <cstdint>
 #include <ctime>
 #include <vector>
 
-#include "compute/bound_conv.hpp"
 #include "compute/conv_problem.hpp"
 
 // The widest vectors that the CPU has: with shorter ones a read would be bound by its instructions.
@@ -39,33 +40,6 @@ TACC_BENCH_WIDEST std::uint32_t readAll(const std::uint32_t* data, std::size_t c
 
 TACC_BENCH_WIDEST void writeAll(float* data, std::size_t count, float value) {
   for (std::size_t i = 0; i < count; ++i) data[i] = value;
-}
-
-/// What a pass reads of one tensor and writes to another.
-struct Tensors {
-  std::size_t read, written;  // floats
-};
-
-Tensors tensorsOf(const ConvProblem& problem) {
-  const tools::Layer& l = problem.layer;
-  const auto images = static_cast<std::size_t>(problem.batch);
-  const auto floats = [](int channels, int height, int width) {
-    return static_cast<std::size_t>(channels) * static_cast<std::size_t>(height) * static_cast<std::size_t>(width);
-  };
-  // In NCHW pixels that no tap reads lie in the same line of the cache as those that one does.
-  const bool skipsPixels = !problem.isPlain || problem.plainLayout == taccLayoutNhwc;
-  const int lines = insideOf({l.height, l.outHeight(), l.kernel.height, l.stride.height, l.pad.height,
-                              l.dilation.height})
-                        .touched;
-  const int columns =
-      insideOf({l.width, l.outWidth(), l.kernel.width, l.stride.width, l.pad.width, l.dilation.width}).touched;
-  const std::size_t used = floats(l.inChannels, lines, skipsPixels ? columns : l.width) * images;
-  const std::size_t input = floats(l.inChannels, l.height, l.width) * images;
-  const std::size_t output = floats(l.outChannels, l.outHeight(), l.outWidth()) * images;
-  const std::size_t weights = floats(l.outChannels * (l.inChannels / l.groups), l.kernel.height, l.kernel.width);
-  if (problem.pass == taccConvForward) return {used + weights, output};
-  if (problem.pass == taccConvBackwardData) return {output + weights, input};
-  return {used + output, weights};
 }
 
 double secondsOf(clockid_t clock) {
@@ -126,6 +100,27 @@ double leastOperations(const tools::Layer& l) {
   const InsideCount columns =
       insideOf({l.width, l.outWidth(), l.kernel.width, l.stride.width, l.pad.width, l.dilation.width});
   return 2.0 * l.outChannels * l.inChannels / l.groups * double(lines.pairs) * double(columns.pairs);
+}
+
+Tensors tensorsOf(const ConvProblem& problem) {
+  const tools::Layer& l = problem.layer;
+  const auto images = static_cast<std::size_t>(problem.batch);
+  const auto floats = [](int channels, int height, int width) {
+    return static_cast<std::size_t>(channels) * static_cast<std::size_t>(height) * static_cast<std::size_t>(width);
+  };
+  // In NCHW pixels that no tap reads lie in the same line of the cache as those that one does.
+  const bool skipsPixels = !problem.isPlain || problem.plainLayout == taccLayoutNhwc;
+  const int lines =
+      insideOf({l.height, l.outHeight(), l.kernel.height, l.stride.height, l.pad.height, l.dilation.height}).touched;
+  const int columns =
+      insideOf({l.width, l.outWidth(), l.kernel.width, l.stride.width, l.pad.width, l.dilation.width}).touched;
+  const std::size_t used = floats(l.inChannels, lines, skipsPixels ? columns : l.width) * images;
+  const std::size_t input = floats(l.inChannels, l.height, l.width) * images;
+  const std::size_t output = floats(l.outChannels, l.outHeight(), l.outWidth()) * images;
+  const std::size_t weights = floats(l.outChannels * (l.inChannels / l.groups), l.kernel.height, l.kernel.width);
+  if (problem.pass == taccConvForward) return {used + weights, output};
+  if (problem.pass == taccConvBackwardData) return {output + weights, input};
+  return {used + output, weights};
 }
 
 Contestants makeBoundContestants(const ConvProblem& problem, int threads, bool winograd) {

@@ -1,9 +1,10 @@
 // What a layer takes at least, counted.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 
-#include "support/networks/layers.hpp"
+#include "compute/conv_problem.hpp"
 
 namespace tacc::bench {
 
@@ -21,5 +22,12 @@ InsideCount insideOf(const OneDimension& dimension);
 
 /// Floating-point operations of one image without those that multiply the padding's zeros.
 double leastOperations(const tools::Layer& layer);
+
+/// Floats that a pass reads of its tensors, and writes: pixels that no tap finds are not read, where they lie in lines
+/// of the cache of their own.
+struct Tensors {
+  std::size_t read, written;
+};
+Tensors tensorsOf(const ConvProblem& problem);
 
 }  // namespace tacc::bench

@@ -136,7 +136,7 @@ const std::vector<ConvPeer>& convPeers() {
 #endif
       {"pytorch", makePytorchContestants, true, isPytorchThere},
       {"tacc", makeTaccContestants},
-      {"bound", makeBoundContestants, true},
+      {.name = "bound", .make = makeBoundContestants, .takesItsTime = true, .computes = false},
   };
   return peers;
 }

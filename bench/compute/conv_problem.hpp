@@ -87,6 +87,7 @@ struct ConvPeer {
   Contestants (*make)(const ConvProblem& problem, int threads, bool winograd);
   bool takesItsTime = false;    ///< ConvContestant::ownTime
   bool (*isThere)() = nullptr;  ///< null: it was built in
+  bool computes = true;         ///< results; otherwise only time is spent
 };
 
 /// Its own blocked and channels-last kernels, for training and for inference; with `winograd` also those, and its own

@@ -4,11 +4,13 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <fstream>
 #include <stdexcept>
 #include <tuple>
 
+#include "compute/bound_conv.hpp"
 #include "compute/conv_bench.hpp"
 #include "compute/drawn_layers.hpp"
 #include "compute/layer_bench.hpp"
@@ -149,7 +151,7 @@ TEST(ConvBench, ResultsAreRightForEveryPassAndPeer) {
                                  {"line", 16, 1, 40, 32, {1, 4}, {1, 2}, {0, 1}, 1, 1}};
   std::vector<ConvPeer> peers;
   for (const ConvPeer& peer : convPeers()) {
-    if (peer.isThere == nullptr || peer.isThere()) peers.push_back(peer);
+    if (peer.computes && (peer.isThere == nullptr || peer.isThere())) peers.push_back(peer);
   }
   for (const tools::Layer& layer : layers) {
     for (const taccConvPass_t pass : {taccConvForward, taccConvBackwardData, taccConvBackwardWeights}) {
@@ -175,6 +177,38 @@ TEST(ConvBench, ResultsAreRightForEveryPassAndPeer) {
       }
     }
   }
+}
+
+TEST(ConvBound, CountsWhatLiesInTheImage) {
+  EXPECT_EQ(insideOf({7, 7, 3, 1, 1, 1}).pairs, 19);  // two of 21 are in the padding
+  EXPECT_EQ(insideOf({8, 4, 1, 2, 0, 1}).touched, 4);
+  for (const tools::Layer& layer : drawLayers(200, 7)) {
+    tools::Layer unpadded = layer;
+    unpadded.pad = {0, 0};
+    unpadded.height = std::max(layer.height, layer.dilation.height * (layer.kernel.height - 1) + 1);
+    unpadded.width = std::max(layer.width, layer.dilation.width * (layer.kernel.width - 1) + 1);
+    EXPECT_LE(leastOperations(layer), layer.operations()) << layer.name;
+    EXPECT_DOUBLE_EQ(leastOperations(unpadded), unpadded.operations()) << layer.name;
+  }
+}
+
+TEST(ConvBound, ReadsAndWritesEachTensorOnce) {
+  const tools::Layer layer{"every second pixel", 10, 8, 6, 20, 1, 2, 0, 1, 1};
+  constexpr std::size_t images = 3, weights = 20 * 10, whole = 10 * 8 * 6, seen = 10 * 4 * 3, output = 20 * 4 * 3;
+  const auto isOf = [&](taccConvPass_t pass, std::size_t read, std::size_t written) {
+    ConvProblem problem(layer, pass, images);
+    EXPECT_EQ(tensorsOf(problem).read, read);
+    EXPECT_EQ(tensorsOf(problem).written, written);
+    problem.isPlain = true;  // NCHW, where pixels share lines of the cache
+    EXPECT_EQ(tensorsOf(problem).read, read + (pass == taccConvBackwardData ? 0 : images * seen));
+    const Contestants bound = makeBoundContestants(problem, 1, false);
+    bound.at(0)->run();
+    EXPECT_GT(bound.at(0)->ownTime().processor, 0);
+    EXPECT_TRUE(makeBoundContestants(problem, 2, false).empty()) << "it is of one thread";
+  };
+  isOf(taccConvForward, images * seen + weights, images * output);
+  isOf(taccConvBackwardData, images * output + weights, images * whole);
+  isOf(taccConvBackwardWeights, images * (seen + output), weights);
 }
 
 TEST(ConvBench, PlainRunsBeginAndEndWithNchw) {
