@@ -128,8 +128,7 @@ class DepthwiseGradients final : public ConvPlan {
       return;
     }
     // Sums go straight to the result where it lies as they do and has one part.
-    const bool isResult =
-        parts_ == 1 && description_.weightLayout == taccWeightsBlocked && !overlapsBlocks(description_);
+    const bool isResult = parts_ == 1 && description_.weightLayout == taccWeightsBlocked && !cutsBlock(description_);
     float* const sums = isResult ? buffers.result : static_cast<float*>(buffers.workspace);
     executor.forEach(blockGroups_ * parts_, [&](std::size_t index, int) {
       const TaskPart some = partOf(blocks, blockGroups_, index % blockGroups_);

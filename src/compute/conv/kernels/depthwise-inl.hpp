@@ -70,10 +70,17 @@ class WholeBlock {
   [[gnu::always_inline]] static Vector load(const float* from) { return TACC_CONV_ISA::load(from); }
   [[gnu::always_inline]] static void store(float* to, Vector v) { TACC_CONV_ISA::store(to, v); }
 };
-/// A block of as many channels as are left: where pixels are apart another one is behind the last channel. Kernels
-/// whose vectors are parts of a block are given whole ones.
+/// A block of as many channels as are left: where pixels are apart another one is behind the last channel. Vectors
+/// that are parts of a block are whole: the last one ends with the last channel (laneOfVector).
 template <int kPixel>
 using ChannelsThere = std::conditional_t<kPixel == 0 && vectorsOfBlock == 1, PartOfVector, WholeBlock>;
+
+/// Where a vector begins that lane `lane` of a block of so many channels is the first one of, and others behind it:
+/// what it shares with the vector before it is computed twice, alike.
+template <int kPixel>
+[[gnu::always_inline]] constexpr int laneOfVector(int lane, int channels) {
+  return kPixel == 0 && vectorsOfBlock > 1 && lane + TACC_LANES > channels ? channels - TACC_LANES : lane;
+}
 
 /// Lines that contribute to one line of results, with the weights of each.
 struct DepthwiseLines {
@@ -245,8 +252,11 @@ template <int kPixels, bool kIsWhole, int kPixel>
 template <class Strip, class Ends, int kPixel>
 [[gnu::always_inline]] inline void strip(const DepthwiseCall& call, const DepthwiseLines& lines,
                                          const StripPlace& place, const ChannelsThere<kPixel>& channels) {
-  constexpr int kTogether = Strip::together;
-  for (int lane = 0; lane < blockLength; lane += kTogether * TACC_LANES) {
+  constexpr int kTogether = kPixel == 0 ? 1 : Strip::together;
+  const bool isCut = kPixel == 0 && vectorsOfBlock > 1 && call.inputPixel < blockLength;
+  const int there = isCut ? static_cast<int>(call.inputPixel) : blockLength;
+  for (int first = 0; first < there; first += kTogether * TACC_LANES) {
+    const int lane = laneOfVector<kPixel>(first, there);
     Vector sum[kTogether][Strip::pixels];
 #pragma GCC unroll 2
     for (int v = 0; v < kTogether; ++v) {

@@ -213,36 +213,44 @@ template <class Strip, int kStride, int kPixel, class Ends, int kRows>
   }
 }
 
-/// A strip of lines [from, to), whose vectors take turns.
+/// Adds what a strip contributes to kRows lines of the kernel, whose vectors take turns. Sums are those of a vector,
+/// also of channels that the one before it has too (laneOfVector).
+template <class Strip, int kStride, int kPixel, class Ends, bool kAllLines, int kRows>
+[[gnu::always_inline]] inline void gradientStripInTurn(const GradientLine& line, const StripPlace& place, int channels,
+                                                       const GradientSums<kRows, Strip::width>& sums) {
+  const ChannelsThere<kPixel> all(blockLength);
+  Vector sum[kRows][Strip::width];
+  for (int lane = 0; lane < channels; lane += TACC_LANES) {
+    sums.read(sum, lane);
+    gradientStrip<Strip, kStride, kRows, kPixel, Ends, kAllLines>(line, place, laneOfVector<kPixel>(lane, channels),
+                                                                  all, sum);
+    sums.write(sum, lane);
+  }
+}
+
+/// A strip of lines [from, to).
 template <class Strip, int kStride, int kPixel, class Ends, int kRows>
 [[gnu::always_inline]] inline void gradientColumn(const GradientLines<kRows>& lines, const StripPlace& place,
                                                   const GradientSums<kRows, Strip::width>& sums, int from, int to,
                                                   int channels) {
-  const ChannelsThere<kPixel> all(blockLength);
-  Vector sum[kRows][Strip::width];
   for (int y = from; y < to;) {
     GradientLine line = lines.line(y);
     const int end = Ends::areKnown ? lines.wholeEnd(y, to) : y;
     for (; y < end; ++y) {
-      if constexpr (Ends::areKnown && goesByPairs<Strip::width, kStride>()) {
-        for (int row = 0; row < kRows; ++row) gradientStripOfPair<Strip, kStride, kPixel, Ends>(line, place, row, sums);
-      } else {
-        for (int lane = 0; lane < channels; lane += TACC_LANES) {
-          sums.read(sum, lane);
-          gradientStrip<Strip, kStride, kRows, kPixel, Ends, true>(line, place, lane, all, sum);
-          sums.write(sum, lane);
+      constexpr bool kGoesByPairs = Ends::areKnown && goesByPairs<Strip::width, kStride>();
+      if (kGoesByPairs && (kPixel != 0 || channels == blockLength)) {
+        if constexpr (kGoesByPairs) {
+          for (int row = 0; row < kRows; ++row)
+            gradientStripOfPair<Strip, kStride, kPixel, Ends>(line, place, row, sums);
         }
+      } else {
+        gradientStripInTurn<Strip, kStride, kPixel, Ends, true>(line, place, channels, sums);
       }
       lines.moveDown(line);
     }
     if (y == to) break;
     line = lines.line(y++);
-    for (int lane = 0; lane < channels; lane += TACC_LANES) {
-      sums.read(sum, lane);
-      gradientStrip<Strip, kStride, kRows, kPixel, EndsOfPart<Strip, kStride, Ends>, false>(line, place, lane, all,
-                                                                                            sum);
-      sums.write(sum, lane);
-    }
+    gradientStripInTurn<Strip, kStride, kPixel, EndsOfPart<Strip, kStride, Ends>, false>(line, place, channels, sums);
   }
 }
 
