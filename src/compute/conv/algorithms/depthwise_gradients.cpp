@@ -53,7 +53,9 @@ class DepthwiseGradients final : public ConvPlan {
                              (depthwisePartRead(s) * double(s.inPlane()) + double(s.outPlane()));
     const bool isWaitedFor =
         hasFarCaches() && s.kernelHeight < s.strideHeight && bytesRead > 2 * double(l2CacheBytes());
-    isFetched_ = !isApart(d) && (isWaitedFor || layers::isTooLargeForCaches(bytes));
+    // Of servers of Intel hardware asks memory for more at a time, whole lines one after the other, than kernels can.
+    const bool isFetchedBetter = !hasFarCaches() || leavesOutPixels();
+    isFetched_ = !isApart(d) && (isWaitedFor || (isFetchedBetter && layers::isTooLargeForCaches(bytes)));
     if (isFetched_ && fetchesStrips()) {
       ahead_ = s.kernelHeight < s.strideHeight ? floatsOfLinesAhead(s.strideHeight, s.width, floatsOfStripsAhead)
                                                : floatsOfStripsAhead;
