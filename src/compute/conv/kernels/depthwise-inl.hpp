@@ -249,14 +249,14 @@ template <int kPixels, bool kIsWhole, int kPixel>
   }
 }
 
-template <class Strip, class Ends, int kPixel>
+/// `kIsCut`: of a block with fewer channels, whose last vector is laneOfVector().
+template <class Strip, class Ends, int kPixel, bool kIsCut>
 [[gnu::always_inline]] inline void strip(const DepthwiseCall& call, const DepthwiseLines& lines,
                                          const StripPlace& place, const ChannelsThere<kPixel>& channels) {
-  constexpr int kTogether = kPixel == 0 ? 1 : Strip::together;
-  const bool isCut = kPixel == 0 && vectorsOfBlock > 1 && call.inputPixel < blockLength;
-  const int there = isCut ? static_cast<int>(call.inputPixel) : blockLength;
+  constexpr int kTogether = kIsCut ? 1 : Strip::together;
+  const int there = kIsCut ? static_cast<int>(call.inputPixel) : blockLength;
   for (int first = 0; first < there; first += kTogether * TACC_LANES) {
-    const int lane = laneOfVector<kPixel>(first, there);
+    const int lane = kIsCut ? laneOfVector<kPixel>(first, there) : first;
     Vector sum[kTogether][Strip::pixels];
 #pragma GCC unroll 2
     for (int v = 0; v < kTogether; ++v) {
@@ -315,8 +315,9 @@ struct DepthwiseRows {
 }
 
 /// A strip of some lines of all blocks, in turn.
-template <class Strip, class Ends, int kPixel>
-[[gnu::always_inline]] inline void stripOfRows(const DepthwiseCall& call, const DepthwiseRows& rows, StripPlace place) {
+template <class Strip, class Ends, int kPixel, bool kIsCut>
+[[gnu::always_inline]] inline void stripOfBlocks(const DepthwiseCall& call, const DepthwiseRows& rows,
+                                                 StripPlace place) {
   const std::ptrdiff_t inputPixel = pixelStep<kPixel>(call.inputPixel);
   const ChannelsThere<kPixel> channels(static_cast<int>(inputPixel));
   for (int block = 0; block < call.blocks; ++block) {
@@ -328,11 +329,29 @@ template <class Strip, class Ends, int kPixel>
         fetchStrip<Strip>(lines.input[lines.count - 1] + place.plane + place.column + call.ahead,
                           call.spreadsLines ? 1 : newLines(call), call.inputWidth * inputPixel, inputPixel);
       }
-      strip<Strip, Ends, kPixel>(call, lines, below, channels);
+      strip<Strip, Ends, kPixel, kIsCut>(call, lines, below, channels);
       below.output += rows.nextOutput;
     }
     moveToNextBlock(call, place);
   }
+}
+
+/// Apart from what whole blocks go through, which has no register to spare.
+template <class Strip, class Ends, int kPixel>
+[[gnu::noinline]] void stripOfCutBlock(const DepthwiseCall& call, const DepthwiseRows& rows, const StripPlace& place) {
+  stripOfBlocks<Strip, Ends, kPixel, true>(call, rows, place);
+}
+
+template <class Strip, class Ends, int kPixel>
+[[gnu::always_inline]] inline void stripOfRows(const DepthwiseCall& call, const DepthwiseRows& rows,
+                                               const StripPlace& place) {
+  if constexpr (kPixel == 0 && vectorsOfBlock > 1) {
+    if (call.inputPixel < blockLength) {
+      stripOfCutBlock<Strip, Ends, kPixel>(call, rows, place);
+      return;
+    }
+  }
+  stripOfBlocks<Strip, Ends, kPixel, false>(call, rows, place);
 }
 
 /// Strips from one end of a line to the other, wide ones and, where few pixels are left, a narrow one; each of all
