@@ -85,7 +85,7 @@ std::string algorithmNames(const Description* served) {
 Description withKernels(const Description& given, const KernelSet& kernels) {
   Description description = given;
   description.hasTwoWideUnits = hasTwoWideUnits(kernels);
-  description.hasBlockVectors = kernels.fmaLanes == blockLength;
+  description.vectorLanes = kernels.fmaLanes;
   description.splits = kernels.split != nullptr;
   return description;
 }

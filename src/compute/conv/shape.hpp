@@ -79,8 +79,9 @@ struct Description {
   taccActivation_t activation = taccActivationNone;
   /// The kernels start two multiply-adds of 512 bits a cycle; makePlan() knows.
   bool hasTwoWideUnits = false;
-  /// The kernels' vectors are blocks of channels, and parts of one where kernels say so; likewise.
-  bool hasBlockVectors = false;
+  /// Floats of the kernels' vectors: blocks of channels, and parts of one where kernels say so, or parts of blocks;
+  /// likewise.
+  int vectorLanes = 0;
   /// There are kernels for products of split numbers; likewise.
   bool splits = false;
   /// The result is a part of one that is stored non-temporally.

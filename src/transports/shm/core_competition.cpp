@@ -29,8 +29,9 @@ bool CoreCompetition::yield() noexcept {
       first = std::min(first, slice.start.load(std::memory_order_relaxed));
       slept += slice.end.load(std::memory_order_relaxed) - slice.start.load(std::memory_order_relaxed);
     }
-    const double between = end - first - slept;
-    if (between < steadyShare * slept) steadyUntil_.store(end + steadyMemorySeconds, std::memory_order_relaxed);
+    const double before = slept - (end - start);
+    const double between = start - first - before;
+    if (between < steadyShare * before) steadyUntil_.store(end + steadyMemorySeconds, std::memory_order_relaxed);
   }
   return true;
 }

@@ -29,12 +29,13 @@ class CoreCompetition {
   static constexpr double memorySeconds = 1.0;
   /// As long as a slice, other than what a rank does between two waits.
   static constexpr double sliceSeconds = 1e-3;
-  /// This many slices are steady if the rank had the core between them for less than this share of their time: another
-  /// program had it, and the rank soon waited again. A rank that shares the core may have a slice for itself too, as
-  /// one that sends call after call, but then what it has sent keeps this one busy. Long steps may look alike, hence
-  /// for a short time: to sleep and be woken costs 20 us.
+  /// This many slices are steady if the rank had the core between them for less than this share of all but the last:
+  /// another program had it, and the rank soon waited again. A rank that shares the core may have a slice for itself
+  /// too, as one that sends call after call, but then what it has sent keeps this one busy. The last slice is followed
+  /// by nothing yet, however long it was. Long steps may look alike, hence for a short time: to sleep and be woken costs
+  /// 20 us.
   static constexpr int steadySlices = 3;
-  static constexpr double steadyShare = 0.3, steadyMemorySeconds = 0.1;
+  static constexpr double steadyShare = 0.45, steadyMemorySeconds = 0.1;
   /// How long to spin then: some wake-ups of a rank that sleeps, whom the scheduler runs before other programs' slices
   /// end.
   static constexpr double spinSeconds = 200e-6;

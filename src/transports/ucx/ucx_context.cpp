@@ -43,9 +43,13 @@ constexpr Setting senderSegment = {"UCX_TCP_TX_SEG_SIZE", "TX_SEG_SIZE", "260K"}
 // look at the sockets has closed is taken up again by a later event of the same look (tcp_iface.c:307), so a look takes
 // one event. And a connection that breaks inside ucp_ep_create is closed twice (tcp_ep.c:478), so the kernel connects
 // in the background, and the first bytes are sent later.
+//
+// A second connection to a peer, over another network, is for rendezvous alone. Where a peer has left, the end of the
+// idle connection may be seen first, and UCX then drops what still lies in the other.
 constexpr Setting tcpOnly[] = {
     {"UCX_ZCOPY_THRESH", "ZCOPY_THRESH", "inf"},
     {"UCX_RNDV_THRESH", "RNDV_THRESH", "inf"},
+    {"UCX_MAX_RNDV_LANES", "MAX_RNDV_LANES", "1"},
     {"UCX_TCP_MAX_POLL", "MAX_POLL", "1"},
     {"UCX_TCP_CONN_NB", "CONN_NB", "y"},
 };

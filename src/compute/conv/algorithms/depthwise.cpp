@@ -153,7 +153,7 @@ class Depthwise final : public LinesPlan {
     const double cycles = depthwiseCycles(shape(), kernels_, method, outputHeight_, parts_.size());
     const bool hasOneTap = shape().kernelHeight * shape().kernelWidth == 1;
     const double bytesOfMemory = std::min(isAny ? 11.0 : 12.0, hasOneTap ? coreModel().mostOfOneTap : 12.0);
-    return overlappedCycles(planes * (std::max(cycles, missedCycles(isAny)) + copied),
+    return overlappedCycles(planes * (std::max(cycles, missedCycles(isAny)) * partOfBlock(description_) + copied),
                             transferCycles(planes * moved * sizeof(float), bytesOfMemory)) /
            assumedHertz;
   }

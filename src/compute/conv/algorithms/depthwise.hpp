@@ -43,6 +43,15 @@ constexpr bool cutsBlock(const Description& d) { return isApart(d) && d.shape.in
 /// computed twice, alike, so nothing may be added to what is where results go. Where there is but one block, kernels
 /// leave out the channels that it lacks.
 constexpr bool overlapsBlocks(const Description& d) { return cutsBlock(d) && d.shape.inChannels > blockLength; }
+/// Whether the last vector of such a block likewise begins some channels earlier: where vectors are parts of a block.
+constexpr bool overlapsVectors(const Description& d) {
+  return cutsBlock(d) && !overlapsBlocks(d) && d.vectorLanes < blockLength && d.shape.inChannels % d.vectorLanes != 0;
+}
+/// Vectors of a block of pixels that are apart that have channels, as parts of a block.
+constexpr double partOfBlock(const Description& d) {
+  if (!cutsBlock(d) || overlapsBlocks(d)) return 1;
+  return double((d.shape.inChannels + d.vectorLanes - 1) / d.vectorLanes * d.vectorLanes) / blockLength;
+}
 /// The first channel of a block.
 constexpr int firstChannel(const Description& d, int block) {
   const int first = block * blockLength;
@@ -50,8 +59,9 @@ constexpr int firstChannel(const Description& d, int block) {
 }
 constexpr bool hasKernelsApart(const Description& d) {
   const Shape& s = d.shape;
-  const bool canCut =
-      d.inputLayout == d.outputLayout && (overlapsBlocks(d) ? !d.residual && !d.accumulate : d.hasBlockVectors);
+  const bool hasVector = d.vectorLanes == blockLength || (d.vectorLanes > 0 && s.inChannels >= d.vectorLanes);
+  const bool overlaps = overlapsBlocks(d) || (hasVector && overlapsVectors(d));
+  const bool canCut = d.inputLayout == d.outputLayout && hasVector && !(overlaps && (d.residual || d.accumulate));
   return (canCut || !cutsBlock(d)) && (s.kernelWidth == 3 || s.kernelWidth == 5 || s.kernelWidth == 7) &&
          s.strideWidth <= 2 && s.dilationWidth == 1 && s.padWidth < s.kernelWidth;
 }

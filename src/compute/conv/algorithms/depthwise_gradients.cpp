@@ -53,7 +53,9 @@ class DepthwiseGradients final : public ConvPlan {
                              (depthwisePartRead(s) * double(s.inPlane()) + double(s.outPlane()));
     const bool isWaitedFor =
         hasFarCaches() && s.kernelHeight < s.strideHeight && bytesRead > 2 * double(l2CacheBytes());
-    isFetched_ = !isApart(d) && (isWaitedFor || layers::isTooLargeForCaches(bytes));
+    // Of servers of Intel hardware asks memory for more at a time, whole lines one after the other, than kernels can.
+    const bool isFetchedBetter = !hasFarCaches() || leavesOutPixels();
+    isFetched_ = !isApart(d) && (isWaitedFor || (isFetchedBetter && layers::isTooLargeForCaches(bytes)));
     if (isFetched_ && fetchesStrips()) {
       ahead_ = s.kernelHeight < s.strideHeight ? floatsOfLinesAhead(s.strideHeight, s.width, floatsOfStripsAhead)
                                                : floatsOfStripsAhead;
@@ -128,8 +130,7 @@ class DepthwiseGradients final : public ConvPlan {
       return;
     }
     // Sums go straight to the result where it lies as they do and has one part.
-    const bool isResult =
-        parts_ == 1 && description_.weightLayout == taccWeightsBlocked && !overlapsBlocks(description_);
+    const bool isResult = parts_ == 1 && description_.weightLayout == taccWeightsBlocked && !cutsBlock(description_);
     float* const sums = isResult ? buffers.result : static_cast<float*>(buffers.workspace);
     executor.forEach(blockGroups_ * parts_, [&](std::size_t index, int) {
       const TaskPart some = partOf(blocks, blockGroups_, index % blockGroups_);

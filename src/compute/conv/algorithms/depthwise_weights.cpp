@@ -40,10 +40,14 @@ void deliverDepthwise(const Description& d, int block, const float* sums, float*
     return;
   }
   sums += block * blockLength - firstChannel(d, block);  // where the block's own channels begin
+  // Where vectors overlap, the last one has channels that are in the one before it too.
+  const int ofLast = overlapsVectors(d) ? channels - channels % d.vectorLanes : channels;
+  const int shared = overlapsVectors(d) ? d.vectorLanes - channels % d.vectorLanes : 0;
+  const auto laneOf = [&](int c) { return c < ofLast ? c : c + shared; };
   if (d.weightLayout == taccWeightsBlocked) {
     for (std::ptrdiff_t tap = 0; tap < taps; ++tap, to += blockLength, sums += blockLength) {
       for (int c = 0; c < blockLength; ++c) {
-        const float sum = c < channels ? sums[c] : 0;
+        const float sum = c < channels ? sums[laneOf(c)] : 0;
         to[c] = d.accumulate ? to[c] + sum : sum;
       }
     }
@@ -51,7 +55,7 @@ void deliverDepthwise(const Description& d, int block, const float* sums, float*
   }
   for (int c = 0; c < channels; ++c, to += taps) {
     for (std::ptrdiff_t tap = 0; tap < taps; ++tap) {
-      const float sum = sums[tap * blockLength + c];
+      const float sum = sums[tap * blockLength + laneOf(c)];
       to[tap] = d.accumulate ? to[tap] + sum : sum;
     }
   }

@@ -19,7 +19,7 @@ constexpr std::size_t bytesOfRow = blockLength * sizeof(float);
 /// A cycle, of weights that come from memory.
 constexpr double bytesOfWeights = 9;
 
-// What a run of values costs beside its products. Permuted, several of them are one.
+// What a run of values costs beside its products. Permuted, several of them are one, where a block is one vector.
 constexpr double cyclesOfRun = 4, cyclesOfPermutedRun = 1;
 
 /// What reading a value costs whose line of the cache another pixel of the tile has driven out of the L1 cache.
@@ -101,11 +101,12 @@ double DirectDriver::cyclesOfLine(double blocks, int tiles, double inside) const
       static_cast<double>(rows_) * inside / std::max<double>(1, static_cast<double>(shape_.taps.size()));
   const double runsOfTap = shape_.isScattered ? 0 : inside * static_cast<double>(shape_.inCounts.size());
   const double valuesOfRun = runsOfTap > 0 ? ofTap / runsOfTap : 0;
+  const double ofPermutedRun = kernels_.fmaLanes == blockLength ? cyclesOfPermutedRun : coreModel().permutedRun;
   const auto cyclesOfTaps = [&](int taps, int pixels, int used) {
     const double row = cyclesOfRow(pixels, used) + (used < kept ? inputCycles : inputCycles + cyclesOfLostLine) * used;
     // Sums that wait for themselves leave time for what a run costs beside.
     const double waiting = std::max(0.0, latencyCycles - productCycles(kernels_, blocks, used));
-    return taps * (ofTap * row + runsOfTap * std::max(0.0, (shape_.isPermuted ? cyclesOfPermutedRun : cyclesOfRun) -
+    return taps * (ofTap * row + runsOfTap * std::max(0.0, (shape_.isPermuted ? ofPermutedRun : cyclesOfRun) -
                                                                valuesOfRun * waiting));
   };
   // As makeTiles() does.

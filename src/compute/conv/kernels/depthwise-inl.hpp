@@ -70,10 +70,17 @@ class WholeBlock {
   [[gnu::always_inline]] static Vector load(const float* from) { return TACC_CONV_ISA::load(from); }
   [[gnu::always_inline]] static void store(float* to, Vector v) { TACC_CONV_ISA::store(to, v); }
 };
-/// A block of as many channels as are left: where pixels are apart another one is behind the last channel. Kernels
-/// whose vectors are parts of a block are given whole ones.
+/// A block of as many channels as are left: where pixels are apart another one is behind the last channel. Vectors
+/// that are parts of a block are whole: the last one ends with the last channel (laneOfVector).
 template <int kPixel>
 using ChannelsThere = std::conditional_t<kPixel == 0 && vectorsOfBlock == 1, PartOfVector, WholeBlock>;
+
+/// Where a vector begins that lane `lane` of a block of so many channels is the first one of, and others behind it:
+/// what it shares with the vector before it is computed twice, alike.
+template <int kPixel>
+[[gnu::always_inline]] constexpr int laneOfVector(int lane, int channels) {
+  return kPixel == 0 && vectorsOfBlock > 1 && lane + TACC_LANES > channels ? channels - TACC_LANES : lane;
+}
 
 /// Lines that contribute to one line of results, with the weights of each.
 struct DepthwiseLines {
@@ -242,11 +249,14 @@ template <int kPixels, bool kIsWhole, int kPixel>
   }
 }
 
-template <class Strip, class Ends, int kPixel>
+/// `kIsCut`: of a block with fewer channels, whose last vector is laneOfVector().
+template <class Strip, class Ends, int kPixel, bool kIsCut>
 [[gnu::always_inline]] inline void strip(const DepthwiseCall& call, const DepthwiseLines& lines,
                                          const StripPlace& place, const ChannelsThere<kPixel>& channels) {
-  constexpr int kTogether = Strip::together;
-  for (int lane = 0; lane < blockLength; lane += kTogether * TACC_LANES) {
+  constexpr int kTogether = kIsCut ? 1 : Strip::together;
+  const int there = kIsCut ? static_cast<int>(call.inputPixel) : blockLength;
+  for (int first = 0; first < there; first += kTogether * TACC_LANES) {
+    const int lane = kIsCut ? laneOfVector<kPixel>(first, there) : first;
     Vector sum[kTogether][Strip::pixels];
 #pragma GCC unroll 2
     for (int v = 0; v < kTogether; ++v) {
@@ -305,8 +315,9 @@ struct DepthwiseRows {
 }
 
 /// A strip of some lines of all blocks, in turn.
-template <class Strip, class Ends, int kPixel>
-[[gnu::always_inline]] inline void stripOfRows(const DepthwiseCall& call, const DepthwiseRows& rows, StripPlace place) {
+template <class Strip, class Ends, int kPixel, bool kIsCut>
+[[gnu::always_inline]] inline void stripOfBlocks(const DepthwiseCall& call, const DepthwiseRows& rows,
+                                                 StripPlace place) {
   const std::ptrdiff_t inputPixel = pixelStep<kPixel>(call.inputPixel);
   const ChannelsThere<kPixel> channels(static_cast<int>(inputPixel));
   for (int block = 0; block < call.blocks; ++block) {
@@ -318,11 +329,29 @@ template <class Strip, class Ends, int kPixel>
         fetchStrip<Strip>(lines.input[lines.count - 1] + place.plane + place.column + call.ahead,
                           call.spreadsLines ? 1 : newLines(call), call.inputWidth * inputPixel, inputPixel);
       }
-      strip<Strip, Ends, kPixel>(call, lines, below, channels);
+      strip<Strip, Ends, kPixel, kIsCut>(call, lines, below, channels);
       below.output += rows.nextOutput;
     }
     moveToNextBlock(call, place);
   }
+}
+
+/// Apart from what whole blocks go through, which has no register to spare.
+template <class Strip, class Ends, int kPixel>
+[[gnu::noinline]] void stripOfCutBlock(const DepthwiseCall& call, const DepthwiseRows& rows, const StripPlace& place) {
+  stripOfBlocks<Strip, Ends, kPixel, true>(call, rows, place);
+}
+
+template <class Strip, class Ends, int kPixel>
+[[gnu::always_inline]] inline void stripOfRows(const DepthwiseCall& call, const DepthwiseRows& rows,
+                                               const StripPlace& place) {
+  if constexpr (kPixel == 0 && vectorsOfBlock > 1) {
+    if (call.inputPixel < blockLength) {
+      stripOfCutBlock<Strip, Ends, kPixel>(call, rows, place);
+      return;
+    }
+  }
+  stripOfBlocks<Strip, Ends, kPixel, false>(call, rows, place);
 }
 
 /// Strips from one end of a line to the other, wide ones and, where few pixels are left, a narrow one; each of all

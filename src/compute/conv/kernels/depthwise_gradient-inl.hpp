@@ -213,37 +213,50 @@ template <class Strip, int kStride, int kPixel, class Ends, int kRows>
   }
 }
 
-/// A strip of lines [from, to), whose vectors take turns.
-template <class Strip, int kStride, int kPixel, class Ends, int kRows>
+/// Adds what a strip contributes to kRows lines of the kernel, whose vectors take turns. Sums are those of a vector,
+/// also of channels that the one before it has too (laneOfVector).
+template <class Strip, int kStride, int kPixel, bool kIsCut, class Ends, bool kAllLines, int kRows>
+[[gnu::always_inline]] inline void gradientStripInTurn(const GradientLine& line, const StripPlace& place, int channels,
+                                                       const GradientSums<kRows, Strip::width>& sums) {
+  const ChannelsThere<kPixel> all(blockLength);
+  Vector sum[kRows][Strip::width];
+  for (int lane = 0; lane < channels; lane += TACC_LANES) {
+    sums.read(sum, lane);
+    const int from = kIsCut ? laneOfVector<kPixel>(lane, channels) : lane;
+    gradientStrip<Strip, kStride, kRows, kPixel, Ends, kAllLines>(line, place, from, all, sum);
+    sums.write(sum, lane);
+  }
+}
+
+/// A strip of lines [from, to). `kIsCut`: of a block with fewer channels.
+template <class Strip, int kStride, int kPixel, bool kIsCut, class Ends, int kRows>
 [[gnu::always_inline]] inline void gradientColumn(const GradientLines<kRows>& lines, const StripPlace& place,
                                                   const GradientSums<kRows, Strip::width>& sums, int from, int to,
                                                   int channels) {
-  const ChannelsThere<kPixel> all(blockLength);
-  Vector sum[kRows][Strip::width];
   for (int y = from; y < to;) {
     GradientLine line = lines.line(y);
     const int end = Ends::areKnown ? lines.wholeEnd(y, to) : y;
     for (; y < end; ++y) {
-      if constexpr (Ends::areKnown && goesByPairs<Strip::width, kStride>()) {
+      if constexpr (Ends::areKnown && !kIsCut && goesByPairs<Strip::width, kStride>()) {
         for (int row = 0; row < kRows; ++row) gradientStripOfPair<Strip, kStride, kPixel, Ends>(line, place, row, sums);
       } else {
-        for (int lane = 0; lane < channels; lane += TACC_LANES) {
-          sums.read(sum, lane);
-          gradientStrip<Strip, kStride, kRows, kPixel, Ends, true>(line, place, lane, all, sum);
-          sums.write(sum, lane);
-        }
+        gradientStripInTurn<Strip, kStride, kPixel, kIsCut, Ends, true>(line, place, channels, sums);
       }
       lines.moveDown(line);
     }
     if (y == to) break;
     line = lines.line(y++);
-    for (int lane = 0; lane < channels; lane += TACC_LANES) {
-      sums.read(sum, lane);
-      gradientStrip<Strip, kStride, kRows, kPixel, EndsOfPart<Strip, kStride, Ends>, false>(line, place, lane, all,
-                                                                                            sum);
-      sums.write(sum, lane);
-    }
+    using Part = EndsOfPart<Strip, kStride, Ends>;
+    gradientStripInTurn<Strip, kStride, kPixel, kIsCut, Part, false>(line, place, channels, sums);
   }
+}
+
+/// Apart from what whole blocks go through, as stripOfCutBlock().
+template <class Strip, int kStride, int kPixel, class Ends, int kRows>
+[[gnu::noinline]] void gradientColumnOfCutBlock(const GradientLines<kRows>& lines, const StripPlace& place,
+                                                const GradientSums<kRows, Strip::width>& sums, int from, int to,
+                                                int channels) {
+  gradientColumn<Strip, kStride, kPixel, true, Ends>(lines, place, sums, from, to, channels);
 }
 
 /// Strips of a kernel's gradient.
@@ -348,7 +361,13 @@ template <int kWidth, int kStride, int kRows, int kPixel>
           call, x, [&]<class Strip, bool kIsFirst>(const StripPlace& place) __attribute__((always_inline)) {
             visitGradientEnds<Strip, kStride, kIsFirst>(
                 place, [&]<class Ends>(Ends) __attribute__((always_inline)) {
-                  gradientColumn<Strip, kStride, kPixel, Ends>(lines, place, sums, from, to, call.channels);
+                  if (kPixel == 0 && call.channels < blockLength) {
+                    if constexpr (kPixel == 0)
+                      gradientColumnOfCutBlock<Strip, kStride, kPixel, Ends>(lines, place, sums, from, to,
+                                                                             call.channels);
+                    return;
+                  }
+                  gradientColumn<Strip, kStride, kPixel, false, Ends>(lines, place, sums, from, to, call.channels);
                 });
           });
     }
