@@ -56,6 +56,11 @@ class Communicators {
     thread.ended = ended;
     return thread.lastFound;
   }
+  /// The same for the one that this thread asked for last; null for all others.
+  Communicator* findLast(MPI_Comm mpi, const CallingThread& thread) const noexcept {
+    const bool isLast = mpi == thread.lastMpi && ended_.load(std::memory_order_acquire) == thread.ended;
+    return isLast ? thread.lastFound : nullptr;
+  }
   /// Ends `*mpi` by `free`, MPI's own function, and what belongs to it before. In between MPI calls the program's
   /// functions for the attributes that go; what these call on the communicator goes to MPI, on all ranks alike.
   int end(MPI_Comm* mpi, int (*free)(MPI_Comm*));

@@ -67,6 +67,23 @@ class Contests {
     --calls.left;
     return calls.turn;
   }
+  /// Whether MPI serves calls of this function, of some size.
+  bool isSometimesMpis(Function function) const noexcept { return isMpis_[static_cast<std::size_t>(function)]; }
+  /// As next(), but only where that says that MPI serves the call: else nothing is counted.
+  bool isMpis(Function function, std::size_t bytes) noexcept {
+    if (hasOwnCounts(function)) {
+      OwnCounts& own = ownCounts_[static_cast<std::size_t>(function)];
+      if (own.turn != Turn::mpi || own.calls == own.until) return false;
+      ++own.calls;
+      own.bytes += bytes;
+      return true;
+    }
+    if (!isMeasured(bytes)) return false;
+    Calls& calls = calls_[kindOf(function, bytes)];
+    if (calls.turn != Turn::mpi || calls.left == 0) return false;
+    --calls.left;
+    return true;
+  }
   /// With own counts: the mean block of this rank's calls since the last look.
   std::size_t usualBytes(Function function) const noexcept;
 
@@ -130,6 +147,7 @@ class Contests {
 
   std::array<Calls, functions * sizes> calls_{};
   std::array<OwnCounts, functions> ownCounts_{};
+  std::array<bool, functions> isMpis_{};              // some size of them is or was MPI's
   std::unordered_map<std::size_t, Memory> memories_;  // of kinds
 };
 

@@ -81,6 +81,103 @@ taccResult_t scatterHere(const Elements& send, void* receive, MPI_Count receiveC
   return delivered(taccScatter(from.data(), to.data(), bytes, taccInt8, root, communicator.tacc, nullptr), to);
 }
 
+template <class Count>
+using TwoBuffers = int (*)(const void*, Count, MPI_Datatype, void*, Count, MPI_Datatype, MPI_Comm);
+template <class Count>
+using TwoBuffersAndRoot = int (*)(const void*, Count, MPI_Datatype, void*, Count, MPI_Datatype, int, MPI_Comm);
+
+inline Judged judgeGather(const void* send, MPI_Count sendCount, MPI_Datatype sendType, const void* receive,
+                          MPI_Count receiveCount, MPI_Datatype receiveType, int root,
+                          const Communicator& communicator) {
+  return judgeRooted(root, communicator,
+                     communicator.rank == root
+                         ? judgeMovement(receive, receiveCount, receiveType, send, sendCount, sendType)
+                         : judgeMovement(send, sendCount, sendType));
+}
+
+inline Judged judgeScatter(const void* send, MPI_Count sendCount, MPI_Datatype sendType, const void* receive,
+                           MPI_Count receiveCount, MPI_Datatype receiveType, int root,
+                           const Communicator& communicator) {
+  return judgeGather(receive, receiveCount, receiveType, send, sendCount, sendType, root, communicator);
+}
+
+template <class Count>
+[[gnu::noinline]] int lookAtBcast(Function function, const char* name, void* buffer, Count count, MPI_Datatype type,
+                                  int root, MPI_Comm comm, int (*pass)(void*, Count, MPI_Datatype, int, MPI_Comm)) {
+  return takeOver(
+      function, name, comm,
+      [=](const Communicator& communicator) {
+        return judgeRooted(root, communicator, judgeMovement(buffer, count, type));
+      },
+      [=](const Communicator& communicator) { return broadcast(elementsAt(buffer, count, type), root, communicator); },
+      [=] { return pass(buffer, count, type, root, comm); });
+}
+
+template <class Count>
+[[gnu::noinline]] int lookAtAllgather(Function function, const char* name, const void* send, Count sendCount,
+                                      MPI_Datatype sendType, void* receive, Count receiveCount,
+                                      MPI_Datatype receiveType, MPI_Comm comm, TwoBuffers<Count> pass) {
+  return takeOver(
+      function, name, comm,
+      [=](const Communicator&) { return judgeMovement(receive, receiveCount, receiveType, send, sendCount, sendType); },
+      [=](const Communicator& communicator) {
+        return allGather(send, sendCount, sendType, elementsAt(receive, receiveCount, receiveType), communicator);
+      },
+      [=] { return pass(send, sendCount, sendType, receive, receiveCount, receiveType, comm); });
+}
+
+template <class Count>
+[[gnu::noinline]] int lookAtAlltoall(Function function, const char* name, const void* send, Count sendCount,
+                                     MPI_Datatype sendType, void* receive, Count receiveCount, MPI_Datatype receiveType,
+                                     MPI_Comm comm, TwoBuffers<Count> pass) {
+  return takeOver(
+      function, name, comm,
+      [=](const Communicator&) { return judgeMovement(receive, receiveCount, receiveType, send, sendCount, sendType); },
+      [=](const Communicator& communicator) {
+        return allToAll(send, sendCount, sendType, elementsAt(receive, receiveCount, receiveType), communicator);
+      },
+      [=] { return pass(send, sendCount, sendType, receive, receiveCount, receiveType, comm); });
+}
+
+template <class Count>
+[[gnu::noinline]] int lookAtGather(Function function, const char* name, const void* send, Count sendCount,
+                                   MPI_Datatype sendType, void* receive, Count receiveCount, MPI_Datatype receiveType,
+                                   int root, MPI_Comm comm, TwoBuffersAndRoot<Count> pass) {
+  return takeOver(
+      function, name, comm,
+      [=](const Communicator& communicator) {
+        return judgeGather(send, sendCount, sendType, receive, receiveCount, receiveType, root, communicator);
+      },
+      [=](const Communicator& communicator) {
+        if (communicator.rank == root)
+          return gatherHere(send, sendCount, sendType, elementsAt(receive, receiveCount, receiveType), communicator);
+        const Elements elements = elementsAt(send, sendCount, sendType);
+        const Block from(elements, Use::read);
+        return taccGather(from.data(), nullptr, elements.bytes(), taccInt8, root, communicator.tacc, nullptr);
+      },
+      [=] { return pass(send, sendCount, sendType, receive, receiveCount, receiveType, root, comm); });
+}
+
+template <class Count>
+[[gnu::noinline]] int lookAtScatter(Function function, const char* name, const void* send, Count sendCount,
+                                    MPI_Datatype sendType, void* receive, Count receiveCount, MPI_Datatype receiveType,
+                                    int root, MPI_Comm comm, TwoBuffersAndRoot<Count> pass) {
+  return takeOver(
+      function, name, comm,
+      [=](const Communicator& communicator) {
+        return judgeScatter(send, sendCount, sendType, receive, receiveCount, receiveType, root, communicator);
+      },
+      [=](const Communicator& communicator) {
+        if (communicator.rank == root)
+          return scatterHere(elementsAt(send, sendCount, sendType), receive, receiveCount, receiveType, communicator);
+        const Elements elements = elementsAt(receive, receiveCount, receiveType);
+        const Block to(elements, Use::write);
+        return delivered(taccScatter(nullptr, to.data(), elements.bytes(), taccInt8, root, communicator.tacc, nullptr),
+                         to);
+      },
+      [=] { return pass(send, sendCount, sendType, receive, receiveCount, receiveType, root, comm); });
+}
+
 }  // namespace
 }  // namespace tacc::mpi
 
@@ -96,83 +193,71 @@ TACC_MPI_ENTRY taccMpi_Barrier(MPI_Comm comm) {
 // With `int` counts, and with large ones where the MPI has them.
 #define TACC_MPI_MOVEMENTS(suffix, Count)                                                                             \
   TACC_MPI_ENTRY taccMpi_Bcast##suffix(void* buffer, Count count, MPI_Datatype type, int root, MPI_Comm comm) {       \
-    return takeOver(                                                                                                  \
-        Function::Bcast##suffix, "MPI_Bcast" #suffix, comm,                                                           \
-        [=](const Communicator& communicator) {                                                                       \
+    return serve(                                                                                                     \
+        Function::Bcast##suffix, comm,                                                                                \
+        [&](const Communicator& communicator) {                                                                       \
           return judgeRooted(root, communicator, judgeMovement(buffer, count, type));                                 \
         },                                                                                                            \
-        [=](const Communicator& communicator) {                                                                       \
-          return broadcast(elementsAt(buffer, count, type), root, communicator);                                      \
-        },                                                                                                            \
-        [=] { return PMPI_Bcast##suffix(buffer, count, type, root, comm); });                                         \
+        [&] { return PMPI_Bcast##suffix(buffer, count, type, root, comm); },                                          \
+        [&] {                                                                                                         \
+          return lookAtBcast<Count>(Function::Bcast##suffix, "MPI_Bcast" #suffix, buffer, count, type, root, comm,    \
+                                    PMPI_Bcast##suffix);                                                              \
+        });                                                                                                           \
   }                                                                                                                   \
   TACC_MPI_ENTRY taccMpi_Allgather##suffix(const void* send, Count sendCount, MPI_Datatype sendType, void* receive,   \
                                            Count receiveCount, MPI_Datatype receiveType, MPI_Comm comm) {             \
-    return takeOver(                                                                                                  \
-        Function::Allgather##suffix, "MPI_Allgather" #suffix, comm,                                                   \
-        [=](const Communicator&) {                                                                                    \
+    return serve(                                                                                                     \
+        Function::Allgather##suffix, comm,                                                                            \
+        [&](const Communicator&) {                                                                                    \
           return judgeMovement(receive, receiveCount, receiveType, send, sendCount, sendType);                        \
         },                                                                                                            \
-        [=](const Communicator& communicator) {                                                                       \
-          return allGather(send, sendCount, sendType, elementsAt(receive, receiveCount, receiveType), communicator);  \
-        },                                                                                                            \
-        [=] { return PMPI_Allgather##suffix(send, sendCount, sendType, receive, receiveCount, receiveType, comm); }); \
+        [&] { return PMPI_Allgather##suffix(send, sendCount, sendType, receive, receiveCount, receiveType, comm); },  \
+        [&] {                                                                                                         \
+          return lookAtAllgather<Count>(Function::Allgather##suffix, "MPI_Allgather" #suffix, send, sendCount,        \
+                                        sendType, receive, receiveCount, receiveType, comm, PMPI_Allgather##suffix);  \
+        });                                                                                                           \
   }                                                                                                                   \
   TACC_MPI_ENTRY taccMpi_Alltoall##suffix(const void* send, Count sendCount, MPI_Datatype sendType, void* receive,    \
                                           Count receiveCount, MPI_Datatype receiveType, MPI_Comm comm) {              \
-    return takeOver(                                                                                                  \
-        Function::Alltoall##suffix, "MPI_Alltoall" #suffix, comm,                                                     \
-        [=](const Communicator&) {                                                                                    \
+    return serve(                                                                                                     \
+        Function::Alltoall##suffix, comm,                                                                             \
+        [&](const Communicator&) {                                                                                    \
           return judgeMovement(receive, receiveCount, receiveType, send, sendCount, sendType);                        \
         },                                                                                                            \
-        [=](const Communicator& communicator) {                                                                       \
-          return allToAll(send, sendCount, sendType, elementsAt(receive, receiveCount, receiveType), communicator);   \
-        },                                                                                                            \
-        [=] { return PMPI_Alltoall##suffix(send, sendCount, sendType, receive, receiveCount, receiveType, comm); });  \
+        [&] { return PMPI_Alltoall##suffix(send, sendCount, sendType, receive, receiveCount, receiveType, comm); },   \
+        [&] {                                                                                                         \
+          return lookAtAlltoall<Count>(Function::Alltoall##suffix, "MPI_Alltoall" #suffix, send, sendCount, sendType, \
+                                       receive, receiveCount, receiveType, comm, PMPI_Alltoall##suffix);              \
+        });                                                                                                           \
   }                                                                                                                   \
   TACC_MPI_ENTRY taccMpi_Gather##suffix(const void* send, Count sendCount, MPI_Datatype sendType, void* receive,      \
                                         Count receiveCount, MPI_Datatype receiveType, int root, MPI_Comm comm) {      \
-    return takeOver(                                                                                                  \
-        Function::Gather##suffix, "MPI_Gather" #suffix, comm,                                                         \
-        [=](const Communicator& communicator) {                                                                       \
-          return judgeRooted(root, communicator,                                                                      \
-                             communicator.rank == root                                                                \
-                                 ? judgeMovement(receive, receiveCount, receiveType, send, sendCount, sendType)       \
-                                 : judgeMovement(send, sendCount, sendType));                                         \
+    return serve(                                                                                                     \
+        Function::Gather##suffix, comm,                                                                               \
+        [&](const Communicator& communicator) {                                                                       \
+          return judgeGather(send, sendCount, sendType, receive, receiveCount, receiveType, root, communicator);      \
         },                                                                                                            \
-        [=](const Communicator& communicator) {                                                                       \
-          if (communicator.rank == root)                                                                              \
-            return gatherHere(send, sendCount, sendType, elementsAt(receive, receiveCount, receiveType),              \
-                              communicator);                                                                          \
-          const Elements elements = elementsAt(send, sendCount, sendType);                                            \
-          const Block from(elements, Use::read);                                                                      \
-          return taccGather(from.data(), nullptr, elements.bytes(), taccInt8, root, communicator.tacc, nullptr);      \
-        },                                                                                                            \
-        [=] {                                                                                                         \
+        [&] {                                                                                                         \
           return PMPI_Gather##suffix(send, sendCount, sendType, receive, receiveCount, receiveType, root, comm);      \
+        },                                                                                                            \
+        [&] {                                                                                                         \
+          return lookAtGather<Count>(Function::Gather##suffix, "MPI_Gather" #suffix, send, sendCount, sendType,       \
+                                     receive, receiveCount, receiveType, root, comm, PMPI_Gather##suffix);            \
         });                                                                                                           \
   }                                                                                                                   \
   TACC_MPI_ENTRY taccMpi_Scatter##suffix(const void* send, Count sendCount, MPI_Datatype sendType, void* receive,     \
                                          Count receiveCount, MPI_Datatype receiveType, int root, MPI_Comm comm) {     \
-    return takeOver(                                                                                                  \
-        Function::Scatter##suffix, "MPI_Scatter" #suffix, comm,                                                       \
-        [=](const Communicator& communicator) {                                                                       \
-          return judgeRooted(root, communicator,                                                                      \
-                             communicator.rank == root                                                                \
-                                 ? judgeMovement(send, sendCount, sendType, receive, receiveCount, receiveType)       \
-                                 : judgeMovement(receive, receiveCount, receiveType));                                \
+    return serve(                                                                                                     \
+        Function::Scatter##suffix, comm,                                                                              \
+        [&](const Communicator& communicator) {                                                                       \
+          return judgeScatter(send, sendCount, sendType, receive, receiveCount, receiveType, root, communicator);     \
         },                                                                                                            \
-        [=](const Communicator& communicator) {                                                                       \
-          if (communicator.rank == root)                                                                              \
-            return scatterHere(elementsAt(send, sendCount, sendType), receive, receiveCount, receiveType,             \
-                               communicator);                                                                         \
-          const Elements elements = elementsAt(receive, receiveCount, receiveType);                                   \
-          const Block to(elements, Use::write);                                                                       \
-          return delivered(                                                                                           \
-              taccScatter(nullptr, to.data(), elements.bytes(), taccInt8, root, communicator.tacc, nullptr), to);     \
-        },                                                                                                            \
-        [=] {                                                                                                         \
+        [&] {                                                                                                         \
           return PMPI_Scatter##suffix(send, sendCount, sendType, receive, receiveCount, receiveType, root, comm);     \
+        },                                                                                                            \
+        [&] {                                                                                                         \
+          return lookAtScatter<Count>(Function::Scatter##suffix, "MPI_Scatter" #suffix, send, sendCount, sendType,    \
+                                      receive, receiveCount, receiveType, root, comm, PMPI_Scatter##suffix);          \
         });                                                                                                           \
   }
 

@@ -84,7 +84,7 @@ class Report {
     std::array<std::atomic<std::uint64_t>, static_cast<std::size_t>(Passed::count)> passed{};
   };
   /// Five nanoseconds less where nobody else counts.
-  void add(std::atomic<std::uint64_t>& number, std::uint64_t more) const noexcept {
+  [[gnu::always_inline]] void add(std::atomic<std::uint64_t>& number, std::uint64_t more) const noexcept {
     if (hasThreads_)
       number.fetch_add(more, std::memory_order_relaxed);
     else

@@ -36,7 +36,7 @@ std::size_t bytesOfOther(MPI_Datatype type) noexcept;
 bool isOtherBlock(MPI_Datatype type) noexcept;
 
 /// Bytes of the numbers in one element, without the gaps, or noSize.
-inline std::size_t bytesOf(MPI_Datatype type) noexcept {
+[[gnu::always_inline]] inline std::size_t bytesOf(MPI_Datatype type) noexcept {
   const KnownType* const known = knownTypes.find(type);
   return known != nullptr ? known->bytes : bytesOfOther(type);
 }

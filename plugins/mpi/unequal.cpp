@@ -39,10 +39,11 @@ taccResult_t delivered(taccResult_t result, const UnequalBlock& block) {
 }
 
 template <class Count, class Displacement>
-int allGather(Function function, const char* name, const void* send, Count sendCount, MPI_Datatype sendType,
-              const UnequalElements<Count, Displacement>& receive, MPI_Comm comm,
-              int (*pass)(const void*, Count, MPI_Datatype, void*, const Count*, const Displacement*, MPI_Datatype,
-                          MPI_Comm)) {
+[[gnu::noinline]] int allGather(Function function, const char* name, const void* send, Count sendCount,
+                                MPI_Datatype sendType, const UnequalElements<Count, Displacement>& receive,
+                                MPI_Comm comm,
+                                int (*pass)(const void*, Count, MPI_Datatype, void*, const Count*, const Displacement*,
+                                            MPI_Datatype, MPI_Comm)) {
   return takeOver(
       function, name, comm,
       [=](const Communicator& communicator) { return judgeWithOwn(receive, send, sendCount, sendType, communicator); },
@@ -66,10 +67,11 @@ int allGather(Function function, const char* name, const void* send, Count sendC
 }
 
 template <class Count, class Displacement>
-int gather(Function function, const char* name, const void* send, Count sendCount, MPI_Datatype sendType,
-           const UnequalElements<Count, Displacement>& receive, int root, MPI_Comm comm,
-           int (*pass)(const void*, Count, MPI_Datatype, void*, const Count*, const Displacement*, MPI_Datatype, int,
-                       MPI_Comm)) {
+[[gnu::noinline]] int gather(Function function, const char* name, const void* send, Count sendCount,
+                             MPI_Datatype sendType, const UnequalElements<Count, Displacement>& receive, int root,
+                             MPI_Comm comm,
+                             int (*pass)(const void*, Count, MPI_Datatype, void*, const Count*, const Displacement*,
+                                         MPI_Datatype, int, MPI_Comm)) {
   return takeOver(
       function, name, comm,
       [=](const Communicator& communicator) {
@@ -102,10 +104,10 @@ int gather(Function function, const char* name, const void* send, Count sendCoun
 }
 
 template <class Count, class Displacement>
-int scatter(Function function, const char* name, const UnequalElements<Count, Displacement>& send, void* receive,
-            Count receiveCount, MPI_Datatype receiveType, int root, MPI_Comm comm,
-            int (*pass)(const void*, const Count*, const Displacement*, MPI_Datatype, void*, Count, MPI_Datatype, int,
-                        MPI_Comm)) {
+[[gnu::noinline]] int scatter(Function function, const char* name, const UnequalElements<Count, Displacement>& send,
+                              void* receive, Count receiveCount, MPI_Datatype receiveType, int root, MPI_Comm comm,
+                              int (*pass)(const void*, const Count*, const Displacement*, MPI_Datatype, void*, Count,
+                                          MPI_Datatype, int, MPI_Comm)) {
   return takeOver(
       function, name, comm,
       [=](const Communicator& communicator) {
@@ -138,10 +140,10 @@ int scatter(Function function, const char* name, const UnequalElements<Count, Di
 }
 
 template <class Count, class Displacement>
-int allToAll(Function function, const char* name, const UnequalElements<Count, Displacement>& send,
-             const UnequalElements<Count, Displacement>& receive, MPI_Comm comm,
-             int (*pass)(const void*, const Count*, const Displacement*, MPI_Datatype, void*, const Count*,
-                         const Displacement*, MPI_Datatype, MPI_Comm)) {
+[[gnu::noinline]] int allToAll(Function function, const char* name, const UnequalElements<Count, Displacement>& send,
+                               const UnequalElements<Count, Displacement>& receive, MPI_Comm comm,
+                               int (*pass)(const void*, const Count*, const Displacement*, MPI_Datatype, void*,
+                                           const Count*, const Displacement*, MPI_Datatype, MPI_Comm)) {
   const bool inPlace = send.address == MPI_IN_PLACE;
   return takeOver(
       function, name, comm,
@@ -174,30 +176,78 @@ using namespace tacc::mpi;
   TACC_MPI_ENTRY taccMpi_Allgatherv##suffix(const void* send, Count sendCount, MPI_Datatype sendType, void* receive,   \
                                             const Count* counts, const Displacement* displacements, MPI_Datatype type, \
                                             MPI_Comm comm) {                                                           \
-    return allGather<Count, Displacement>(Function::Allgatherv##suffix, "MPI_Allgatherv" #suffix, send, sendCount,     \
-                                          sendType, {receive, counts, displacements, type}, comm,                      \
-                                          PMPI_Allgatherv##suffix);                                                    \
+    return serve(                                                                                                      \
+        Function::Allgatherv##suffix, comm,                                                                            \
+        [&](const Communicator& communicator) {                                                                        \
+          return judgeWithOwn<Count, Displacement>({receive, counts, displacements, type}, send, sendCount, sendType,  \
+                                                   communicator);                                                      \
+        },                                                                                                             \
+        [&] {                                                                                                          \
+          return PMPI_Allgatherv##suffix(send, sendCount, sendType, receive, counts, displacements, type, comm);       \
+        },                                                                                                             \
+        [&] {                                                                                                          \
+          return allGather<Count, Displacement>(Function::Allgatherv##suffix, "MPI_Allgatherv" #suffix, send,          \
+                                                sendCount, sendType, {receive, counts, displacements, type}, comm,     \
+                                                PMPI_Allgatherv##suffix);                                              \
+        });                                                                                                            \
   }                                                                                                                    \
   TACC_MPI_ENTRY taccMpi_Gatherv##suffix(const void* send, Count sendCount, MPI_Datatype sendType, void* receive,      \
                                          const Count* counts, const Displacement* displacements, MPI_Datatype type,    \
                                          int root, MPI_Comm comm) {                                                    \
-    return gather<Count, Displacement>(Function::Gatherv##suffix, "MPI_Gatherv" #suffix, send, sendCount, sendType,    \
-                                       {receive, counts, displacements, type}, root, comm, PMPI_Gatherv##suffix);      \
+    return serve(                                                                                                      \
+        Function::Gatherv##suffix, comm,                                                                               \
+        [&](const Communicator& communicator) {                                                                        \
+          return judgeAtRoot<Count, Displacement>({receive, counts, displacements, type}, send, sendCount, sendType,   \
+                                                  root, communicator);                                                 \
+        },                                                                                                             \
+        [&] {                                                                                                          \
+          return PMPI_Gatherv##suffix(send, sendCount, sendType, receive, counts, displacements, type, root, comm);    \
+        },                                                                                                             \
+        [&] {                                                                                                          \
+          return gather<Count, Displacement>(Function::Gatherv##suffix, "MPI_Gatherv" #suffix, send, sendCount,        \
+                                             sendType, {receive, counts, displacements, type}, root, comm,             \
+                                             PMPI_Gatherv##suffix);                                                    \
+        });                                                                                                            \
   }                                                                                                                    \
   TACC_MPI_ENTRY taccMpi_Scatterv##suffix(const void* send, const Count* counts, const Displacement* displacements,    \
                                           MPI_Datatype type, void* receive, Count receiveCount,                        \
                                           MPI_Datatype receiveType, int root, MPI_Comm comm) {                         \
-    return scatter<Count, Displacement>(Function::Scatterv##suffix, "MPI_Scatterv" #suffix,                            \
-                                        {const_cast<void*>(send), counts, displacements, type}, receive, receiveCount, \
-                                        receiveType, root, comm, PMPI_Scatterv##suffix);                               \
+    return serve(                                                                                                      \
+        Function::Scatterv##suffix, comm,                                                                              \
+        [&](const Communicator& communicator) {                                                                        \
+          return judgeAtRoot<Count, Displacement>({const_cast<void*>(send), counts, displacements, type}, receive,     \
+                                                  receiveCount, receiveType, root, communicator);                      \
+        },                                                                                                             \
+        [&] {                                                                                                          \
+          return PMPI_Scatterv##suffix(send, counts, displacements, type, receive, receiveCount, receiveType, root,    \
+                                       comm);                                                                          \
+        },                                                                                                             \
+        [&] {                                                                                                          \
+          return scatter<Count, Displacement>(Function::Scatterv##suffix, "MPI_Scatterv" #suffix,                      \
+                                              {const_cast<void*>(send), counts, displacements, type}, receive,         \
+                                              receiveCount, receiveType, root, comm, PMPI_Scatterv##suffix);           \
+        });                                                                                                            \
   }                                                                                                                    \
   TACC_MPI_ENTRY taccMpi_Alltoallv##suffix(                                                                            \
       const void* send, const Count* sendCounts, const Displacement* sendPlaces, MPI_Datatype sendType, void* receive, \
       const Count* receiveCounts, const Displacement* receivePlaces, MPI_Datatype receiveType, MPI_Comm comm) {        \
-    return allToAll<Count, Displacement>(Function::Alltoallv##suffix, "MPI_Alltoallv" #suffix,                         \
-                                         {const_cast<void*>(send), sendCounts, sendPlaces, sendType},                  \
-                                         {receive, receiveCounts, receivePlaces, receiveType}, comm,                   \
-                                         PMPI_Alltoallv##suffix);                                                      \
+    return serve(                                                                                                      \
+        Function::Alltoallv##suffix, comm,                                                                             \
+        [&](const Communicator& communicator) {                                                                        \
+          return judgeAllToAllV<Count, Displacement>({const_cast<void*>(send), sendCounts, sendPlaces, sendType},      \
+                                                     {receive, receiveCounts, receivePlaces, receiveType},             \
+                                                     communicator);                                                    \
+        },                                                                                                             \
+        [&] {                                                                                                          \
+          return PMPI_Alltoallv##suffix(send, sendCounts, sendPlaces, sendType, receive, receiveCounts, receivePlaces, \
+                                        receiveType, comm);                                                            \
+        },                                                                                                             \
+        [&] {                                                                                                          \
+          return allToAll<Count, Displacement>(Function::Alltoallv##suffix, "MPI_Alltoallv" #suffix,                   \
+                                               {const_cast<void*>(send), sendCounts, sendPlaces, sendType},            \
+                                               {receive, receiveCounts, receivePlaces, receiveType}, comm,             \
+                                               PMPI_Alltoallv##suffix);                                                \
+        });                                                                                                            \
   }
 
 TACC_MPI_UNEQUAL(, int, int)

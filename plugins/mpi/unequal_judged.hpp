@@ -28,7 +28,7 @@ constexpr Judged measuredItself(Judged judged) {
 /// Of a rank that has a block for each, or of each: the bytes are those of the mean block. Passed on where it does not
 /// give what it uses, counts that are not negative and a type.
 template <class Count, class Displacement>
-Judged judgeBlocks(const UnequalElements<Count, Displacement>& elements, int ranks) {
+[[gnu::always_inline]] inline Judged judgeBlocks(const UnequalElements<Count, Displacement>& elements, int ranks) {
   const std::size_t size = bytesOf(elements.type);
   const Count* const counts = elements.counts;
   if (elements.address == MPI_IN_PLACE || counts == nullptr || size == noSize) return {Passed::arguments};
@@ -45,16 +45,18 @@ Judged judgeBlocks(const UnequalElements<Count, Displacement>& elements, int ran
 
 /// `count` elements at `own`: the rank's part of `blocks`, unless it is in place.
 template <class Count, class Displacement>
-Judged judgeWithOwn(const UnequalElements<Count, Displacement>& blocks, const void* own, MPI_Count count,
-                    MPI_Datatype type, const Communicator& communicator) {
+[[gnu::always_inline]] inline Judged judgeWithOwn(const UnequalElements<Count, Displacement>& blocks, const void* own,
+                                                  MPI_Count count, MPI_Datatype type,
+                                                  const Communicator& communicator) {
   const bool isOwn = own == MPI_IN_PLACE || (count >= 0 && type != MPI_DATATYPE_NULL);
   return isOwn ? judgeBlocks(blocks, communicator.ranks) : Judged{Passed::arguments};
 }
 
 /// Of a gather or a scatter: `blocks` at the root, one of `count` elements at every rank.
 template <class Count, class Displacement>
-Judged judgeAtRoot(const UnequalElements<Count, Displacement>& blocks, const void* own, Count count, MPI_Datatype type,
-                   int root, const Communicator& communicator) {
+[[gnu::always_inline]] inline Judged judgeAtRoot(const UnequalElements<Count, Displacement>& blocks, const void* own,
+                                                 Count count, MPI_Datatype type, int root,
+                                                 const Communicator& communicator) {
   if (root < 0 || root >= communicator.ranks) return {Passed::arguments};
   if (communicator.rank == root) return measuredItself(judgeWithOwn(blocks, own, count, type, communicator));
   const std::size_t size = bytesOf(type);
@@ -64,8 +66,9 @@ Judged judgeAtRoot(const UnequalElements<Count, Displacement>& blocks, const voi
 
 /// In place a second call finds other numbers than the first.
 template <class Count, class Displacement>
-Judged judgeAllToAllV(const UnequalElements<Count, Displacement>& send,
-                      const UnequalElements<Count, Displacement>& receive, const Communicator& communicator) {
+[[gnu::always_inline]] inline Judged judgeAllToAllV(const UnequalElements<Count, Displacement>& send,
+                                                    const UnequalElements<Count, Displacement>& receive,
+                                                    const Communicator& communicator) {
   const Judged received = judgeBlocks(receive, communicator.ranks);
   if (send.address == MPI_IN_PLACE || received.passed != Passed::none) return received;
   const Judged sent = judgeBlocks(send, communicator.ranks);

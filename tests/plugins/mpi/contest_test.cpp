@@ -289,6 +289,34 @@ TEST(Contests, DrawnLibrariesAreChosenWell) {
   }
 }
 
+// Ranks of one call may ask either way, so both have to count alike.
+TEST(Contests, WhatIsPassedAtOnceIsCountedAsOtherCalls) {
+  std::bernoulli_distribution isOne(0.6);
+  for (std::uint64_t seed = 0; seed < 20; ++seed) {
+    Draws draws(seed);
+    Contests asked, quick;
+    int looks = 0, atOnce = 0;
+    for (int call = 0; call < 20000; ++call) {
+      const Function function = isOne(draws) ? Function::Gatherv : Function::Gather;
+      const std::size_t bytes = isOne(draws) ? 8 : 512;
+      const Contests::Turn turn = asked.next(function, bytes, 100);
+      const bool isMpis = quick.isSometimesMpis(function) && quick.isMpis(function, bytes);
+      ASSERT_EQ(isMpis ? Contests::Turn::mpi : quick.next(function, bytes, 100), turn) << "seed " << seed;
+      atOnce += isMpis ? 1 : 0;
+      if (turn != Contests::Turn::look) continue;
+      ++looks;
+      ASSERT_EQ(quick.usualBytes(function), asked.usualBytes(function)) << "seed " << seed;
+      Outcome outcome;
+      outcome.function = function;
+      outcome.bytes = bytes;
+      outcome.isMpiFaster = isOne(draws);
+      for (Contests* contests : {&asked, &quick}) contests->decide(outcome, 0);
+    }
+    EXPECT_GT(looks, 30);
+    EXPECT_GT(atOnce, 1000);
+  }
+}
+
 // Without slow stretches the better one is found, but for what two runs differ by.
 TEST(Contests, NoiseHidesNothing) {
   for (std::uint64_t seed = 0; seed < seeds(); ++seed) {
