@@ -32,8 +32,8 @@ class CoreCompetition {
   /// This many slices are steady if the rank had the core between them for less than this share of all but the last:
   /// another program had it, and the rank soon waited again. A rank that shares the core may have a slice for itself
   /// too, as one that sends call after call, but then what it has sent keeps this one busy. The last slice is followed
-  /// by nothing yet, however long it was. Long steps may look alike, hence for a short time: to sleep and be woken costs
-  /// 20 us.
+  /// by nothing yet, however long it was. Long steps may look alike, hence for a short time: to sleep and be woken
+  /// costs 20 us.
   static constexpr int steadySlices = 3;
   static constexpr double steadyShare = 0.45, steadyMemorySeconds = 0.1;
   /// How long to spin then: some wake-ups of a rank that sleeps, whom the scheduler runs before other programs' slices
