@@ -47,10 +47,8 @@ constexpr Setting senderSegment = {"UCX_TCP_TX_SEG_SIZE", "TX_SEG_SIZE", "260K"}
 // A second connection to a peer, over another network, is for rendezvous alone. Where a peer has left, the end of the
 // idle connection may be seen first, and UCX then drops what still lies in the other.
 constexpr Setting tcpOnly[] = {
-    {"UCX_ZCOPY_THRESH", "ZCOPY_THRESH", "inf"},
-    {"UCX_RNDV_THRESH", "RNDV_THRESH", "inf"},
-    {"UCX_MAX_RNDV_LANES", "MAX_RNDV_LANES", "1"},
-    {"UCX_TCP_MAX_POLL", "MAX_POLL", "1"},
+    {"UCX_ZCOPY_THRESH", "ZCOPY_THRESH", "inf"},   {"UCX_RNDV_THRESH", "RNDV_THRESH", "inf"},
+    {"UCX_MAX_RNDV_LANES", "MAX_RNDV_LANES", "1"}, {"UCX_TCP_MAX_POLL", "MAX_POLL", "1"},
     {"UCX_TCP_CONN_NB", "CONN_NB", "y"},
 };
 

@@ -50,7 +50,7 @@ constexpr bool overlapsVectors(const Description& d) {
 /// Vectors of a block of pixels that are apart that have channels, as parts of a block.
 constexpr double partOfBlock(const Description& d) {
   if (!cutsBlock(d) || overlapsBlocks(d)) return 1;
-  return double((d.shape.inChannels + d.vectorLanes - 1) / d.vectorLanes * d.vectorLanes) / blockLength;
+  return static_cast<double>(roundUp(d.shape.inChannels, d.vectorLanes)) / blockLength;
 }
 /// The first channel of a block.
 constexpr int firstChannel(const Description& d, int block) {

@@ -110,7 +110,7 @@ class SeenLines {
 
  private:
   std::ptrdiff_t width_;
-  const float* lines_[kEdges.isLooked ? kSeen : 1];
+  const float* lines_[1 + (kEdges.isLooked ? kSeen - 1 : 0)];
 };
 
 /// A column of the kernel, for the pixels of a tile: where it reads, and which of these lie in the image.
@@ -380,22 +380,19 @@ inline void totalLanes(const float* sums, int count, float* totals) {
 
 const DepthwisePlaneKernels& TACC_DEPTHWISE_PLANE_KERNELS() {
   using namespace TACC_CONV_ISA;
-#define TACC_ODD(function, stride) \
-  { nullptr, nullptr, nullptr, function<stride, 3>, nullptr, function<stride, 5>, nullptr, function<stride, 7> }
-#define TACC_LINES(stride)                                                                                             \
-  {                                                                                                                    \
-    nullptr, nullptr, nullptr, depthwisePlaneLines<stride, 3, 1>, nullptr, depthwisePlaneLines<stride, 5, 1>, nullptr, \
-        depthwisePlaneLines<stride, 7, 1>                                                                              \
-  }
-  static constexpr DepthwisePlaneKernels kernels{
-      TACC_LANES,
-      {TACC_LINES(1), TACC_LINES(2)},
-      {nullptr, depthwisePlaneLines<1, 1, 2>, depthwisePlaneLines<1, 2, 2>, depthwisePlaneLines<1, 3, 2>,
-       depthwisePlaneLines<1, 4, 2>},
-      {TACC_ODD(depthwisePlaneGradient, 1), TACC_ODD(depthwisePlaneGradient, 2)},
-      totalLanes};
-#undef TACC_LINES
-#undef TACC_ODD
+  constexpr auto none = nullptr;
+  static constexpr DepthwisePlaneKernels kernels{TACC_LANES,
+                                                 {{none, none, none, depthwisePlaneLines<1, 3, 1>, none,
+                                                   depthwisePlaneLines<1, 5, 1>, none, depthwisePlaneLines<1, 7, 1>},
+                                                  {none, none, none, depthwisePlaneLines<2, 3, 1>, none,
+                                                   depthwisePlaneLines<2, 5, 1>, none, depthwisePlaneLines<2, 7, 1>}},
+                                                 {none, depthwisePlaneLines<1, 1, 2>, depthwisePlaneLines<1, 2, 2>,
+                                                  depthwisePlaneLines<1, 3, 2>, depthwisePlaneLines<1, 4, 2>},
+                                                 {{none, none, none, depthwisePlaneGradient<1, 3>, none,
+                                                   depthwisePlaneGradient<1, 5>, none, depthwisePlaneGradient<1, 7>},
+                                                  {none, none, none, depthwisePlaneGradient<2, 3>, none,
+                                                   depthwisePlaneGradient<2, 5>, none, depthwisePlaneGradient<2, 7>}},
+                                                 totalLanes};
   return kernels;
 }
 
