@@ -94,12 +94,19 @@ InsideCount insideOf(const OneDimension& d) {
   return count;
 }
 
+namespace {
+
+InsideCount linesOf(const tools::Layer& l) {
+  return insideOf({l.height, l.outHeight(), l.kernel.height, l.stride.height, l.pad.height, l.dilation.height});
+}
+InsideCount columnsOf(const tools::Layer& l) {
+  return insideOf({l.width, l.outWidth(), l.kernel.width, l.stride.width, l.pad.width, l.dilation.width});
+}
+
+}  // namespace
+
 double leastOperations(const tools::Layer& l) {
-  const InsideCount lines =
-      insideOf({l.height, l.outHeight(), l.kernel.height, l.stride.height, l.pad.height, l.dilation.height});
-  const InsideCount columns =
-      insideOf({l.width, l.outWidth(), l.kernel.width, l.stride.width, l.pad.width, l.dilation.width});
-  return 2.0 * l.outChannels * l.inChannels / l.groups * double(lines.pairs) * double(columns.pairs);
+  return 2.0 * l.outChannels * l.inChannels / l.groups * double(linesOf(l).pairs) * double(columnsOf(l).pairs);
 }
 
 Tensors tensorsOf(const ConvProblem& problem) {
@@ -110,11 +117,8 @@ Tensors tensorsOf(const ConvProblem& problem) {
   };
   // In NCHW pixels that no tap reads lie in the same line of the cache as those that one does.
   const bool skipsPixels = !problem.isPlain || problem.plainLayout == taccLayoutNhwc;
-  const int lines =
-      insideOf({l.height, l.outHeight(), l.kernel.height, l.stride.height, l.pad.height, l.dilation.height}).touched;
-  const int columns =
-      insideOf({l.width, l.outWidth(), l.kernel.width, l.stride.width, l.pad.width, l.dilation.width}).touched;
-  const std::size_t used = floats(l.inChannels, lines, skipsPixels ? columns : l.width) * images;
+  const std::size_t used =
+      floats(l.inChannels, linesOf(l).touched, skipsPixels ? columnsOf(l).touched : l.width) * images;
   const std::size_t input = floats(l.inChannels, l.height, l.width) * images;
   const std::size_t output = floats(l.outChannels, l.outHeight(), l.outWidth()) * images;
   const std::size_t weights = floats(l.outChannels * (l.inChannels / l.groups), l.kernel.height, l.kernel.width);

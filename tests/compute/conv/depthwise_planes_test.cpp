@@ -5,7 +5,7 @@
 #include <random>
 
 #include "between_pages.hpp"
-#include "threaded_executor.hpp"
+#include "same_bits.hpp"
 
 namespace tacc::conv::test {
 namespace {
@@ -52,19 +52,7 @@ TEST(DepthwisePlanes, AreTheSameBitsForEveryNumberOfThreads) {
   for (const taccConvPass_t pass : allPasses) {
     for (const int stride : {1, 2}) {
       taccConvDesc_t desc = channelWise(pass, 2, 70, 61, 45, 5, stride, 2);
-      Case test(desc);
-      for (Floats* floats : {&test.input, &test.weights, &test.outputGradient}) {
-        for (std::size_t i = 0; i < floats->size(); ++i)
-          floats->data()[i] *= 0.1F + 0.001F * static_cast<float>(i % 97);
-      }
-      for (const KernelSet* kernels : availableKernels()) {
-        const Floats serial = test.run(*makePlan(test.description(), *kernels).plan, *taccSerialExecutor());
-        for (int workers = 2; workers <= 5; ++workers) {
-          desc.maxWorkers = workers;
-          const auto plan = makePlan(understand(desc), *kernels).plan;
-          EXPECT_TRUE(test.run(*plan, ThreadedExecutor(workers).get()) == serial) << test.text() << ", " << workers;
-        }
-      }
+      expectSameBitsForEveryNumberOfThreads(desc, 5);
     }
   }
 }

@@ -6,7 +6,7 @@
 
 #include "../guarded_buffer.hpp"
 #include "conv_case.hpp"
-#include "threaded_executor.hpp"
+#include "same_bits.hpp"
 
 namespace tacc::conv::test {
 namespace {
@@ -96,19 +96,7 @@ TEST(Planes, AreTheSameBitsForEveryNumberOfThreads) {
     for (taccConvDesc_t desc : {plain(pass, 2, 2, 61, 90, 3, 5, 1, 2), plain(pass, 3, 8, 200, 131, 8, 3, 2, 1),
                                 plain(pass, 1, 3, 61, 90, 8, 1)}) {
       desc.algorithm = "planes";
-      Case test(desc);
-      for (Floats* floats : {&test.input, &test.weights, &test.outputGradient}) {
-        for (std::size_t i = 0; i < floats->size(); ++i)
-          floats->data()[i] *= 0.1F + 0.001F * static_cast<float>(i % 97);
-      }
-      for (const KernelSet* kernels : availableKernels()) {
-        const Floats serial = test.run(*makePlan(test.description(), *kernels).plan, *taccSerialExecutor());
-        for (int workers = 2; workers <= 5; ++workers) {
-          desc.maxWorkers = workers;
-          const auto plan = makePlan(understand(desc), *kernels).plan;
-          EXPECT_TRUE(test.run(*plan, ThreadedExecutor(workers).get()) == serial) << test.text() << ", " << workers;
-        }
-      }
+      expectSameBitsForEveryNumberOfThreads(desc, 5);
     }
   }
 }

@@ -4,7 +4,7 @@
 
 #include "../guarded_buffer.hpp"
 #include "conv_case.hpp"
-#include "threaded_executor.hpp"
+#include "same_bits.hpp"
 
 namespace tacc::conv::test {
 namespace {
@@ -98,23 +98,7 @@ TEST(Threads, ChangeNoBit) {
     convolutions.push_back(convolution(pass, 2, 40, 30, 31, 70, 1));
     convolutions.back().inputLayout = convolutions.back().outputLayout = taccLayoutNchw;
     convolutions.back().algorithm = "plain-product";
-    for (taccConvDesc_t desc : convolutions) {
-      desc.maxWorkers = 1;
-      Case test(desc);
-      // Not integers: an order that changes would show.
-      for (Floats* floats : {&test.input, &test.weights, &test.outputGradient}) {
-        for (std::size_t i = 0; i < floats->size(); ++i)
-          floats->data()[i] *= 0.1F + 0.001F * static_cast<float>(i % 97);
-      }
-      for (const KernelSet* kernels : availableKernels()) {
-        const Floats serial = test.run(*makePlan(test.description(), *kernels).plan, *taccSerialExecutor());
-        for (int workers = 2; workers <= 7; ++workers) {
-          desc.maxWorkers = workers;
-          const auto plan = makePlan(understand(desc), *kernels).plan;
-          EXPECT_TRUE(test.run(*plan, ThreadedExecutor(workers).get()) == serial) << test.text() << ", " << workers;
-        }
-      }
-    }
+    for (const taccConvDesc_t& desc : convolutions) expectSameBitsForEveryNumberOfThreads(desc, 7);
   }
 }
 

@@ -38,7 +38,6 @@ class DepthwisePlanesPlan : public ConvPlan {
     return static_cast<std::size_t>(
         std::clamp<std::ptrdiff_t>(channels * std::max(inPlane(), outPlane()) / floatsAtOnce, 1, channels));
   }
-  float weightAt(const float* weights, int channel, int r, int t) const { return weights[placeOf(channel, r, t)]; }
   std::ptrdiff_t placeOf(int channel, int r, int t) const {
     return weightBlock(shape(), description_.weightLayout, channel, 0, 0, r, t).base;
   }
@@ -91,7 +90,7 @@ class DepthwisePlaneProducts final : public DepthwisePlanesPlan {
   }
   void pack(const float* weights, float* packed) const override {
     for (int channel = 0; channel < shape().groups; ++channel) {
-      for (const Tap& tap : order_) *packed++ = weightAt(weights, channel, tap.line, tap.column);
+      for (const Tap& tap : order_) *packed++ = weights[placeOf(channel, tap.line, tap.column)];
     }
   }
 

@@ -7,6 +7,7 @@
 
 #include "compute/conv/kernels/activation-inl.hpp"
 #include "compute/conv/kernels/depthwise_planes_kernels.hpp"
+#include "compute/conv/kernels/lane_sums-inl.hpp"
 #include "compute/conv/kernels/vector-inl.hpp"
 
 namespace tacc::conv {
@@ -16,60 +17,14 @@ namespace TACC_CONV_ISA {
 constexpr int mostPlaneLines = 7;
 constexpr int mostLinesOfPhases = TACC_REGISTERS >= 32 ? 7 : 4;
 
-/// The lanes [from, to) of a vector; the others are zero, and what they would read in memory is not read.
-class LanesBetween {
- public:
-  LanesBetween() = default;  // not set
-#if defined(__x86_64__) && TACC_LANES == 16
-  [[gnu::always_inline]] LanesBetween(int from, int to) : mask_(static_cast<__mmask16>(below(to) & ~below(from))) {}
-  [[gnu::always_inline]] Vector load(const float* at) const { return _mm512_maskz_loadu_ps(mask_, at); }
-
- private:
-  [[gnu::always_inline]] static unsigned below(int lane) { return (1U << std::clamp(lane, 0, TACC_LANES)) - 1; }
-  __mmask16 mask_;
-#elif defined(__x86_64__) && TACC_LANES == 8
-  [[gnu::always_inline]] LanesBetween(int from, int to) {
-    const __m256i lane = _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7);
-    mask_ = _mm256_and_si256(_mm256_cmpgt_epi32(lane, _mm256_set1_epi32(from - 1)),
-                             _mm256_cmpgt_epi32(_mm256_set1_epi32(to), lane));
-  }
-  [[gnu::always_inline]] Vector load(const float* at) const { return _mm256_maskload_ps(at, mask_); }
-
- private:
-  __m256i mask_;
-#else
-  [[gnu::always_inline]] LanesBetween(int from, int to) : from_(std::max(from, 0)), to_(std::min(to, TACC_LANES)) {}
-  [[gnu::always_inline]] Vector load(const float* at) const {
-    if (from_ == 0 && to_ == TACC_LANES) return TACC_CONV_ISA::load(at);
-    Vector v{};
-    for (int i = from_; i < to_; ++i) v[i] = at[i];
-    return v;
-  }
-
- private:
-  int from_, to_;
-#endif
-};
-
-/// Every second float of two vectors that follow each other, from the first or from the second on; and the other way
-/// round.
-template <int kFirst, std::size_t... kLane>
-[[gnu::always_inline]] inline Vector everySecond(Vector a, Vector b, std::index_sequence<kLane...>) {
-  return __builtin_shufflevector(a, b, (2 * static_cast<int>(kLane) + kFirst)...);
-}
-template <int kFirst>
-[[gnu::always_inline]] inline Vector everySecond(Vector a, Vector b) {
-  return everySecond<kFirst>(a, b, std::make_index_sequence<TACC_LANES>());
-}
-template <int kHalf, std::size_t... kLane>
-[[gnu::always_inline]] inline Vector interleaved(Vector even, Vector odd, std::index_sequence<kLane...>) {
-  return __builtin_shufflevector(
-      even, odd,
-      (static_cast<int>(kLane) / 2 + kHalf * (TACC_LANES / 2) + static_cast<int>(kLane) % 2 * TACC_LANES)...);
+/// Half of the lanes of two vectors in turn: everySecond() the other way round.
+template <int kHalf, int... kLane>
+[[gnu::always_inline]] inline Vector interleaved(Vector even, Vector odd, std::integer_sequence<int, kLane...>) {
+  return __builtin_shufflevector(even, odd, (kLane / 2 + kHalf * (TACC_LANES / 2) + kLane % 2 * TACC_LANES)...);
 }
 template <int kHalf>
 [[gnu::always_inline]] inline Vector interleaved(Vector even, Vector odd) {
-  return interleaved<kHalf>(even, odd, std::make_index_sequence<TACC_LANES>());
+  return interleaved<kHalf>(even, odd, std::make_integer_sequence<int, TACC_LANES>());
 }
 
 /// Lines of the input that kLines of the result see, through kTapLines lines of the kernel.
@@ -121,7 +76,7 @@ struct SeenColumn {
   [[gnu::always_inline]] SeenColumn(int x, int at, int width)
       : column(at), lanes(-x - at, width - x - at), behind(-x - at - TACC_LANES, width - x - at - TACC_LANES) {}
   int column;
-  LanesBetween lanes, behind;  // the second of the vector behind, with a stride
+  PartOfVector lanes, behind;  // the second of the vector behind, with a stride
 };
 
 template <int kStride>
@@ -308,7 +263,7 @@ void depthwisePlaneGradientTile(const DepthwisePlaneGradientCall& call, int y) {
   for (int x = 0; x < call.pixels; x += TACC_LANES) {
     SeenColumn<kStride> seen[mostPlaneTapColumns];
     seeColumns(seen, call.columns, x * kStride, call.width);
-    const LanesBetween lanes(0, call.pixels - x);
+    const PartOfVector lanes(0, call.pixels - x);
     const float* input = call.input;
     const float* ofTile = call.gradient + std::ptrdiff_t{y} * call.pixels + x;
     float* sums = call.sums;
@@ -358,20 +313,13 @@ void depthwisePlaneGradient(const DepthwisePlaneGradientCall& call) {
       });
 }
 
-/// As many vectors as there are lanes become one, of the sums of each: neighbours of two at a time are added, which
-/// leaves half as many vectors, four times for AVX-512.
 inline void totalLanes(const float* sums, int count, float* totals) {
   for (int first = 0; first < count; first += TACC_LANES) {
     Vector v[TACC_LANES];
 #pragma GCC unroll 16
     for (int i = 0; i < TACC_LANES; ++i)
       v[i] = first + i < count ? load(sums + (first + i) * planeTapFloats) : Vector{};
-#pragma GCC unroll 4
-    for (int left = TACC_LANES / 2; left > 0; left /= 2) {
-#pragma GCC unroll 8
-      for (int i = 0; i < left; ++i)
-        v[i] = everySecond<0>(v[2 * i], v[2 * i + 1]) + everySecond<1>(v[2 * i], v[2 * i + 1]);
-    }
+    addLanes<TACC_LANES>(v);
     PartOfVector(count - first).store(totals + first, v[0]);
   }
 }

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "compute/conv/kernels/activation-inl.hpp"
+#include "compute/conv/kernels/lane_sums-inl.hpp"
 #include "compute/conv/kernels/plain_kernels.hpp"
 #include "compute/conv/kernels/vector-inl.hpp"
 
@@ -74,22 +75,6 @@ void plainProduct(const PlainProductCall& call) {
   } else {
     put([](float* to, Vector value) { store(to, value); });
   }
-}
-
-/// Sums of neighbours: those of `a` in the lower half.
-template <int... kLane>
-[[gnu::always_inline]] inline Vector neighbourSums(Vector a, Vector b, std::integer_sequence<int, kLane...>) {
-  return __builtin_shufflevector(a, b, 2 * kLane...) + __builtin_shufflevector(a, b, 2 * kLane + 1 ...);
-}
-
-/// The sums over the lanes of kCount vectors, in the lanes of the first one, where kCount is that of the lanes.
-template <int kCount>
-[[gnu::always_inline]] inline void addLanes(Vector* sums) {
-#pragma GCC unroll 8
-  for (int i = 0; i < kCount / 2; ++i) {
-    sums[i] = neighbourSums(sums[2 * i], sums[2 * i + 1], std::make_integer_sequence<int, TACC_LANES>());
-  }
-  if constexpr (kCount > 2) addLanes<kCount / 2>(sums);
 }
 
 template <int kOuts, int kIns>

@@ -2,6 +2,8 @@
 // instruction set that the including file is compiled for. Nothing here may be used by two files: see TACC_CONV_ISA.
 #pragma once
 
+#include <algorithm>
+
 #include "compute/conv/kernels/kernels.hpp"
 #if defined(__x86_64__)
 #include <immintrin.h>
@@ -40,39 +42,48 @@ constexpr int blocksOf(int vectors) { return (vectors + vectorsOfBlock - 1) / ve
 #endif
 }
 
-/// The first `lanes` of a vector: none where that is below 1, at most all. What is behind them in memory is neither
-/// read nor written.
+/// The lanes [from, to) of a vector, or its first ones: none where `to` is below 1, at most all. What the others would
+/// read or write in memory is neither read nor written; they are read as zeros.
 class PartOfVector {
  public:
+  PartOfVector() = default;  // not set
 #if defined(__x86_64__) && TACC_LANES == 16
   [[gnu::always_inline]] explicit PartOfVector(int lanes)
       : mask_(static_cast<__mmask16>(lanes >= TACC_LANES ? 0xFFFF : (1U << (lanes < 0 ? 0 : lanes)) - 1)) {}
+  [[gnu::always_inline]] PartOfVector(int from, int to) : mask_(static_cast<__mmask16>(below(to) & ~below(from))) {}
   [[gnu::always_inline]] Vector load(const float* from) const { return _mm512_maskz_loadu_ps(mask_, from); }
   [[gnu::always_inline]] void store(float* to, Vector v) const { _mm512_mask_storeu_ps(to, mask_, v); }
 
  private:
+  [[gnu::always_inline]] static unsigned below(int lane) { return (1U << std::clamp(lane, 0, TACC_LANES)) - 1; }
   __mmask16 mask_;
 #elif defined(__x86_64__) && TACC_LANES == 8
   [[gnu::always_inline]] explicit PartOfVector(int lanes)
-      : mask_(_mm256_cmpgt_epi32(_mm256_set1_epi32(lanes), _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7))) {}
+      : mask_(_mm256_cmpgt_epi32(_mm256_set1_epi32(lanes), lane())) {}
+  [[gnu::always_inline]] PartOfVector(int from, int to)
+      : mask_(_mm256_and_si256(_mm256_cmpgt_epi32(lane(), _mm256_set1_epi32(from - 1)),
+                               _mm256_cmpgt_epi32(_mm256_set1_epi32(to), lane()))) {}
   [[gnu::always_inline]] Vector load(const float* from) const { return _mm256_maskload_ps(from, mask_); }
   [[gnu::always_inline]] void store(float* to, Vector v) const { _mm256_maskstore_ps(to, mask_, v); }
 
  private:
+  [[gnu::always_inline]] static __m256i lane() { return _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7); }
   __m256i mask_;
 #else
-  [[gnu::always_inline]] explicit PartOfVector(int lanes) : lanes_(lanes) {}
+  [[gnu::always_inline]] explicit PartOfVector(int lanes) : PartOfVector(0, lanes) {}
+  [[gnu::always_inline]] PartOfVector(int from, int to) : from_(std::max(from, 0)), to_(std::min(to, TACC_LANES)) {}
   [[gnu::always_inline]] Vector load(const float* from) const {
+    if (to_ - from_ == TACC_LANES) return TACC_CONV_ISA::load(from);
     Vector v{};
-    for (int i = 0; i < lanes_ && i < TACC_LANES; ++i) v[i] = from[i];
+    for (int i = from_; i < to_; ++i) v[i] = from[i];
     return v;
   }
   [[gnu::always_inline]] void store(float* to, Vector v) const {
-    for (int i = 0; i < lanes_ && i < TACC_LANES; ++i) to[i] = v[i];
+    for (int i = from_; i < to_; ++i) to[i] = v[i];
   }
 
  private:
-  int lanes_;
+  int from_, to_;
 #endif
 };
 
