@@ -59,8 +59,9 @@ ConvOptions parseConv(int argc, char** argv) {
   app.add_flag("--plain", options.plain,
                "activations are NCHW before and after: tacc plans for that, and oneDNN has kernels for it or reorders");
   app.add_flag("--nhwc", options.nhwc, "the same with NHWC; in place of --plain");
-  app.add_flag("--bf16", options.numbers.areBfloat16, "activations of tacc in bfloat16; the peers' stay float32");
-  app.add_flag("--round-weights", options.numbers.roundsWeights, "with --bf16: weights may be rounded to bfloat16 too")
+  app.add_flag("--bf16", options.numbers.areBfloat16, "activations in bfloat16; the peers' stay float32");
+  app.add_flag("--round-weights", options.numbers.roundsWeights,
+               "with --bf16: weights may be rounded to bfloat16 too, and oneDNN computes in bfloat16")
       ->needs("--bf16");
   app.add_flag(
       "--chains", options.chains,
@@ -80,8 +81,6 @@ ConvOptions parseConv(int argc, char** argv) {
       }
     }
     if (options.processorTime && options.threads > 1) throw std::invalid_argument("--cpu-time is for one thread");
-    if ((options.plain || options.nhwc) && options.numbers.areBfloat16)
-      throw std::invalid_argument("--plain and --nhwc are for float32");
     if (options.chains && (options.plain || options.nhwc || options.numbers.areBfloat16 || !passes.empty() ||
                            !options.algorithm.empty() || options.drawn > 0))
       throw std::invalid_argument("--chains is forward, of networks, in blocks and float32, by the library's choice");
@@ -113,7 +112,7 @@ double toleranceOf(const ConvOptions& options) {
 }
 
 ConvResult measure(const ConvOptions& options, const std::string& network, const ConvProblem& problem) {
-  const auto own = makeTaccContestant(problem, options.threads, options.winograd, options.numbers, options.algorithm);
+  const auto own = makeTaccContestant(problem, options.threads, options.winograd, options.algorithm);
   std::vector<tools::Timed> runners = {{[&] { own->run(); }}};
   struct Peer {
     std::string name;
@@ -198,6 +197,7 @@ int runConvBench(int argc, char** argv) {
         for (const int batch : layer.batch != 0 ? std::vector<int>{layer.batch} : options.batches) {
           ConvProblem problem(layer, pass, batch);
           problem.isPlain = options.plain || options.nhwc;
+          problem.numbers = options.numbers;
           if (options.nhwc) problem.plainLayout = taccLayoutNhwc;
           keep(measure(options, name, problem));
         }

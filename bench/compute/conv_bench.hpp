@@ -25,7 +25,7 @@ struct ConvOptions {
   bool plain = false;          ///< NCHW before and after, reordering counts
   bool nhwc = false;           ///< likewise NHWC
   bool chains = false;         ///< channel-wise layers and the 1x1 layers behind them, as one
-  ConvNumbers numbers;         ///< tacc's; peers stay with float32
+  ConvNumbers numbers;         ///< tacc's, and oneDNN's where it rounds nothing more
   std::string jsonFile, plotFile;
 };
 

@@ -13,6 +13,12 @@
 
 namespace tacc::bench {
 
+/// What contestants compute with in place of float32, those that can.
+struct ConvNumbers {
+  bool areBfloat16 = false;    ///< activations
+  bool roundsWeights = false;  ///< so may weights be
+};
+
 /// A layer, a pass and a batch, with data in the layouts of the frameworks: NCHW and KCRS. All numbers are small
 /// integers, so every order of summing gives the same.
 struct ConvProblem {
@@ -25,6 +31,7 @@ struct ConvProblem {
   /// Activations are in a layout of the frameworks before a run and after it: what reordering costs is part of it.
   bool isPlain = false;
   taccLayout_t plainLayout = taccLayoutNchw;
+  ConvNumbers numbers;
 
   double operations() const { return layer.operations() * batch; }
   std::size_t resultSize() const;
@@ -67,15 +74,9 @@ class ConvContestant {
 
 using Contestants = std::vector<std::unique_ptr<ConvContestant>>;
 
-/// What tacc computes with in place of float32.
-struct ConvNumbers {
-  bool areBfloat16 = false;    ///< activations
-  bool roundsWeights = false;  ///< so may weights be
-};
-
 /// tacc itself.
 std::unique_ptr<ConvContestant> makeTaccContestant(const ConvProblem& problem, int threads, bool winograd,
-                                                   ConvNumbers numbers = {}, const std::string& algorithm = {});
+                                                   const std::string& algorithm = {});
 
 /// All algorithms of tacc that serve the problem, each forced: what its own choice is held against. Not the reference,
 /// which is there to be compared with and not to be fast.
@@ -91,7 +92,8 @@ struct ConvPeer {
 };
 
 /// Its own blocked and channels-last kernels, for training and for inference; with `winograd` also those, and its own
-/// choice. Defined where oneDNN is installed.
+/// choice. In bfloat16 where weights may be rounded too, as it rounds them always; gradients of weights are float32.
+/// Defined where oneDNN is installed.
 Contestants makeOnednnContestants(const ConvProblem& problem, int threads, bool winograd);
 /// im2col and sgemm, as Caffe does it. Defined where OpenBLAS is installed.
 Contestants makeOpenblasContestants(const ConvProblem& problem, int threads, bool winograd);

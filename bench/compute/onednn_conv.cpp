@@ -22,11 +22,19 @@ dnnl::memory::dims activationDims(int batch, int channels, int height, int width
   return {batch, channels, height, width};
 }
 
-dnnl::memory::desc plain(const dnnl::memory::dims& dims, Format format) {
-  return {dims, dnnl::memory::data_type::f32, format};
+using Type = dnnl::memory::data_type;
+
+dnnl::memory::desc plain(const dnnl::memory::dims& dims, Format format, Type type = Type::f32) {
+  return {dims, type, format};
 }
 
-dnnl::memory::desc any(const dnnl::memory::dims& dims) { return plain(dims, Format::any); }
+/// What the primitives read and write: bfloat16 where weights may be rounded to it, as they are with it.
+struct Types {
+  explicit Types(const ConvProblem& p)
+      : activations(p.numbers.areBfloat16 && p.numbers.roundsWeights ? Type::bf16 : Type::f32),
+        weights(p.pass == taccConvBackwardWeights ? Type::f32 : activations) {}
+  Type activations, weights;  // or their gradients
+};
 
 /// Sizes as oneDNN wants them.
 struct Dims {
@@ -56,6 +64,7 @@ class OnednnContestant final : public ConvContestant {
   OnednnContestant(const ConvProblem& problem, dnnl::prop_kind kind, dnnl::algorithm algorithm, bool isAsItIs)
       : problem_(problem),
         dims_(problem),
+        types_(problem),
         stream_(cpu()),
         format_(problem.plainLayout == taccLayoutNhwc ? Format::nhwc : Format::nchw),
         isAsItIs_(isAsItIs),
@@ -64,9 +73,12 @@ class OnednnContestant final : public ConvContestant {
     using BackwardData = dnnl::convolution_backward_data;
     using BackwardWeights = dnnl::convolution_backward_weights;
     const Format activations = isAsItIs ? format_ : Format::any;
-    const dnnl::memory::desc input = plain(dims_.input, activations), weights = any(dims_.weights),
-                             output = plain(dims_.output, activations);
-    const auto forward = describe<Forward>(cpu(), kind, algorithm, input, weights, output);
+    const dnnl::memory::desc input = plain(dims_.input, activations, types_.activations),
+                             weights = plain(dims_.weights, Format::any, types_.weights),
+                             output = plain(dims_.output, activations, types_.activations);
+    // What it is a gradient of reads weights of the activations' type.
+    const dnnl::memory::desc read = plain(dims_.weights, Format::any, types_.activations);
+    const auto forward = describe<Forward>(cpu(), kind, algorithm, input, read, output);
     if (problem.pass == taccConvForward) {
       take(forward, forward.src_desc(), forward.weights_desc(), forward.dst_desc());
       primitive_ = Forward(forward);
@@ -91,14 +103,14 @@ class OnednnContestant final : public ConvContestant {
     stream_.wait();
     // Gradients of the weights are wanted in KCRS from all.
     if (reordersInRun() || (problem_.isPlain && problem_.pass == taccConvBackwardWeights)) {
-      bringBack(plain_.data(), format_);
+      bringBack(plain_.data(), format_, types_.activations);
     }
   }
   std::string implementation() const override { return implementation_; }
 
   std::vector<float> result() override {
     std::vector<float> plainResult(problem_.resultSize());
-    bringBack(plainResult.data(), Format::nchw);
+    bringBack(plainResult.data(), Format::nchw, Type::f32);
     return plainResult;
   }
 
@@ -143,6 +155,7 @@ class OnednnContestant final : public ConvContestant {
   void take(const PrimitiveDesc& desc, const dnnl::memory::desc& input, const dnnl::memory::desc& weights,
             const dnnl::memory::desc& output) {
     implementation_ = desc.impl_info_str();
+    if (types_.activations == Type::bf16) implementation_ += " bf16";
     if (isAsItIs_) implementation_ += problem_.plainLayout == taccLayoutNhwc ? " in NHWC" : " in NCHW";
     input_ = dnnl::memory(input, cpu());
     weights_ = dnnl::memory(weights, cpu());
@@ -151,25 +164,19 @@ class OnednnContestant final : public ConvContestant {
 
   bool reordersInRun() const { return problem_.isPlain && !isAsItIs_; }
 
-  /// From the layout that a program has them in.
+  /// From where a program has them.
   void fillActivations() override {
-    const bool isNhwc = problem_.isPlain && format_ == Format::nhwc;
-    const Format given = isNhwc ? Format::nhwc : Format::nchw;
-    if (problem_.pass != taccConvBackwardData) {
-      fillFrom(isNhwc ? nhwcInput_ : problem_.input, plain(dims_.input, given), input_);
-    }
-    if (problem_.pass != taccConvForward) {
-      fillFrom(isNhwc ? nhwcGradient_ : problem_.outputGradient, plain(dims_.output, given), output_);
-    }
+    if (problem_.pass != taccConvBackwardData) copy(givenInput_, input_);
+    if (problem_.pass != taccConvForward) copy(givenGradient_, output_);
   }
 
-  /// The result to that format, or KCRS.
-  void bringBack(float* to, Format format) {
+  /// The result to that format and type, or to KCRS.
+  void bringBack(float* to, Format format, Type type) {
     const bool isForward = problem_.pass == taccConvForward;
     const bool isData = problem_.pass == taccConvBackwardData;
     const dnnl::memory& from = isForward ? output_ : isData ? input_ : weights_;
-    const dnnl::memory::desc desc = isForward ? plain(dims_.output, format)
-                                    : isData  ? plain(dims_.input, format)
+    const dnnl::memory::desc desc = isForward ? plain(dims_.output, format, type)
+                                    : isData  ? plain(dims_.input, format, type)
                                               : plain(dims_.weights, dims_.weightFormat);
     dnnl::memory target(desc, cpu(), to);
     copy(from, target);
@@ -184,20 +191,19 @@ class OnednnContestant final : public ConvContestant {
     copy(dnnl::memory(desc, cpu(), const_cast<float*>(floats.data())), to);
   }
   void fill() {
-    fillFrom(problem_.input, plain(dims_.input, Format::nchw), input_);
     fillFrom(problem_.weights, plain(dims_.weights, dims_.weightFormat), weights_);
-    fillFrom(problem_.outputGradient, plain(dims_.output, Format::nchw), output_);
-    if (!reordersInRun() || format_ != Format::nhwc) return;
-    nhwcInput_ = tools::AlignedFloats(problem_.input.size());
-    nhwcGradient_ = tools::AlignedFloats(problem_.outputGradient.size());
-    dnnl::memory input(plain(dims_.input, format_), cpu(), nhwcInput_.data());
-    dnnl::memory gradient(plain(dims_.output, format_), cpu(), nhwcGradient_.data());
-    fillFrom(problem_.input, plain(dims_.input, Format::nchw), input);
-    fillFrom(problem_.outputGradient, plain(dims_.output, Format::nchw), gradient);
+    const Format given = problem_.isPlain ? format_ : Format::nchw;
+    givenInput_ = dnnl::memory(plain(dims_.input, given, types_.activations), cpu());
+    givenGradient_ = dnnl::memory(plain(dims_.output, given, types_.activations), cpu());
+    for (dnnl::memory* to : {&givenInput_, &input_}) fillFrom(problem_.input, plain(dims_.input, Format::nchw), *to);
+    for (dnnl::memory* to : {&givenGradient_, &output_}) {
+      fillFrom(problem_.outputGradient, plain(dims_.output, Format::nchw), *to);
+    }
   }
 
   const ConvProblem& problem_;
   Dims dims_;
+  Types types_;
   dnnl::stream stream_;
   Format format_;  // of a plain problem
   bool isAsItIs_;
@@ -205,8 +211,8 @@ class OnednnContestant final : public ConvContestant {
   dnnl::memory input_, weights_, output_;
   std::unordered_map<int, dnnl::memory> arguments_;
   std::string implementation_;
-  tools::AlignedFloats nhwcInput_{0}, nhwcGradient_{0};  // what is reordered
-  tools::AlignedFloats plain_;                           // the result of a plain problem
+  dnnl::memory givenInput_, givenGradient_;  // as a program has them
+  tools::AlignedFloats plain_;               // the result of a plain problem
 };
 
 }  // namespace

@@ -33,11 +33,10 @@ bool isBetterPlain(const taccConvDesc_t& desc, const std::string& algorithm) {
 
 class TaccContestant final : public ConvContestant {
  public:
-  TaccContestant(const ConvProblem& problem, int threads, bool winograd, ConvNumbers numbers,
-                 const std::string& algorithm)
+  TaccContestant(const ConvProblem& problem, int threads, bool winograd, const std::string& algorithm)
       : problem_(problem),
         threads_(threads),
-        isHalf_(numbers.areBfloat16),
+        isHalf_(problem.numbers.areBfloat16),
         input_(0),
         gradient_(0),
         packed_(0),
@@ -46,7 +45,7 @@ class TaccContestant final : public ConvContestant {
     taccConvDesc_t desc = problem.layer.describe(problem.pass, problem.batch, threads, winograd);
     if (!algorithm.empty()) desc.algorithm = algorithm.c_str();
     if (isHalf_) desc.activationType = taccBfloat16;
-    desc.roundWeights = numbers.roundsWeights ? 1 : 0;
+    desc.roundWeights = problem.numbers.roundsWeights ? 1 : 0;
     if (problem.isPlain) {
       desc.inputLayout = desc.outputLayout = problem.plainLayout;
     } else if (isBetterPlain(desc, algorithm)) {
@@ -166,8 +165,8 @@ class TaccContestant final : public ConvContestant {
 }  // namespace
 
 std::unique_ptr<ConvContestant> makeTaccContestant(const ConvProblem& problem, int threads, bool winograd,
-                                                   ConvNumbers numbers, const std::string& algorithm) {
-  return std::make_unique<TaccContestant>(problem, threads, winograd, numbers, algorithm);
+                                                   const std::string& algorithm) {
+  return std::make_unique<TaccContestant>(problem, threads, winograd, algorithm);
 }
 
 Contestants makeTaccContestants(const ConvProblem& problem, int threads, bool winograd) {
@@ -176,7 +175,7 @@ Contestants makeTaccContestants(const ConvProblem& problem, int threads, bool wi
   for (std::string name; std::getline(names >> std::ws, name, ',');) {
     if (name == "reference" || (!winograd && name.starts_with("winograd"))) continue;
     try {
-      contestants.push_back(makeTaccContestant(problem, threads, winograd, ConvNumbers{}, name));
+      contestants.push_back(makeTaccContestant(problem, threads, winograd, name));
     } catch (const std::runtime_error&) {
       // It does not serve this layer.
     }

@@ -142,6 +142,13 @@ TEST(Layers, TellWhichLineOfAFileIsWrong) {
   EXPECT_THROW(tools::findNetwork("no such network"), std::invalid_argument);
 }
 
+/// Within half a step of bfloat16, of the largest of some.
+void expectNear(const ConvProblem& problem, ConvContestant& contestant) {
+  contestant.run();
+  EXPECT_EQ(problem.countWrong(contestant.result().data(), 0.004), 0U)
+      << problem.layer.name << " " << contestant.implementation();
+}
+
 TEST(ConvBench, ResultsAreRightForEveryPassAndPeer) {
   const tools::Layer layers[] = {{"plain", 20, 9, 10, 24, 3, 1, 1, 1, 1},
                                  {"first", 3, 15, 16, 20, 5, 2, 2, 1, 1},
@@ -164,9 +171,12 @@ TEST(ConvBench, ResultsAreRightForEveryPassAndPeer) {
       wrong[0] += 1;
       EXPECT_GT(problem.countWrong(wrong.data(), 0), 0U) << layer.name;
       for (const bool rounds : {false, true}) {
-        const auto halved = makeTaccContestant(problem, 1, false, {.areBfloat16 = true, .roundsWeights = rounds});
-        halved->run();
-        EXPECT_EQ(problem.countWrong(halved->result().data(), 0.004), 0U) << layer.name;  // half a step of bfloat16
+        ConvProblem rounded(layer, pass, 2);
+        rounded.numbers = {.areBfloat16 = true, .roundsWeights = rounds};
+        expectNear(rounded, *makeTaccContestant(rounded, 1, false));
+        for (const ConvPeer& peer : peers) {
+          for (const auto& contestant : peer.make(rounded, 1, false)) expectNear(rounded, *contestant);
+        }
       }
       for (const ConvPeer& peer : peers) {
         for (const auto& contestant : peer.make(problem, 1, false)) {

@@ -35,22 +35,28 @@ std::array<Word, 1> partsOf(std::uint16_t number) { return {Word{number} << 16};
 template <class Number>
 constexpr int partsOfKind = std::is_same_v<Number, float> ? splitParts : 1;
 
-template <class Number>
+/// `kCopies`: channels that follow each other are pairs, not those of two blocks.
+template <class Number, bool kCopies>
 void split(Bf16x3Work& work, int rows) {
   const std::ptrdiff_t limit = std::min(work.at + rows, work.rows);
   for (; work.at < limit; ++work.at) {
     while (work.run != work.end && work.run->row + work.run->rows <= work.at) ++work.run;
     const bool isPixel = work.run != work.end && work.run->row <= work.at;
     const std::ptrdiff_t from = isPixel ? work.at - work.run->row : 0, source = isPixel ? work.run->source : 0;
+    /// Number i of the first block, or of the second one from 16 on.
+    const auto numberAt = [&](int i) -> Number {
+      const bool isOdd = i >= blockLength;
+      const int lane = i % blockLength;
+      if (!isPixel || ((isOdd ? work.oddMask : work.evenMask) >> lane & 1) == 0) return {};
+      if (!isOdd) return static_cast<const Number*>(work.even)[source + from * work.evenStep + lane];
+      return static_cast<const Number*>(work.odd)[work.oddStep == 0 ? lane : source + from * work.oddStep + lane];
+    };
     for (int i = 0; i < blockLength; ++i) {
-      std::array<Word, partsOfKind<Number>> even{}, odd{};
-      if (isPixel) {
-        even = partsOf(static_cast<const Number*>(work.even)[source + from * work.evenStep + i]);
-        odd = partsOf(static_cast<const Number*>(work.odd)[work.oddStep == 0 ? i : source + from * work.oddStep + i]);
-      }
-      for (std::size_t part = 0; part < even.size(); ++part) {
+      const auto first = partsOf(numberAt(kCopies ? 2 * i : i));
+      const auto second = partsOf(numberAt(kCopies ? 2 * i + 1 : blockLength + i));
+      for (std::size_t part = 0; part < first.size(); ++part) {
         std::byte* const row = work.output + static_cast<std::ptrdiff_t>(part) * work.partStep + work.at * rowBytes;
-        reinterpret_cast<Word*>(row)[i] = joined(even[part], odd[part]);
+        reinterpret_cast<Word*>(row)[i] = joined(first[part], second[part]);
       }
     }
   }
@@ -105,6 +111,7 @@ void deliver(DeliverWork& work) {
       const int tile = work.position / tileRows * work.blocks + work.block;
       const float* const sums = work.sums + tile * tileFloats + work.position % tileRows * blockLength;
       for (int i = 0; i < blockLength; ++i) {
+        if (work.block + 1 == work.blocks && (work.lastMask >> i & 1) == 0) continue;
         float value = sums[i] + (work.bias != nullptr ? work.bias[work.block * blockLength + i] : 0);
         if (work.addend != nullptr) value += valueOf(static_cast<const Number*>(work.addend)[at + i]);
         store(static_cast<Number*>(work.output)[at + i], applyActivation(work.activation, value));
@@ -129,11 +136,11 @@ void multiplyTiles(const std::byte* a, std::ptrdiff_t aRow, const std::byte* b, 
   }
 }
 
-template <class Number, int kRows, int kColumns>
+template <class Number, bool kCopies, int kRows, int kColumns>
 void multiply(const ProductCall& call, const Chores& chores) {
   constexpr int parts = partsOfKind<Number>;
   deliver<Number>(*chores.deliver);
-  if (chores.splitRows > 0) split<Number>(*chores.split, chores.splitRows);
+  if (chores.splitRows > 0) split<Number, kCopies>(*chores.split, chores.splitRows);
   std::fill_n(call.sums, 4 * tileFloats, 0.0F);
   for (int step = 0; step < call.steps; ++step) {
     for (int ofB = 0; ofB < parts; ++ofB) {
@@ -150,31 +157,33 @@ void multiply(const ProductCall& call, const Chores& chores) {
   }
 }
 
-template <class Number>
-constexpr Bf16x3Kernels tableOf(const Bf16x3Kernels* ofBfloat16) {
+template <class Number, bool kCopies>
+constexpr Bf16x3Kernels tableOf(const Bf16x3Kernels* ofBfloat16, const Bf16x3Kernels* ofGradients) {
   const auto nothing = [] {};
   return {partsOfKind<Number>,
           sizeof(Number),
-          split<Number>,
+          split<Number, kCopies>,
           regroup<Number, false>,
           regroup<Number, true>,
           turn,
           nothing,
           nothing,
           {{},
-           {nullptr, multiply<Number, 1, 1>, multiply<Number, 1, 2>},
-           {nullptr, multiply<Number, 2, 1>, multiply<Number, 2, 2>},
-           {nullptr, multiply<Number, 3, 1>, nullptr},
-           {nullptr, multiply<Number, 4, 1>, nullptr}},
+           {nullptr, multiply<Number, kCopies, 1, 1>, multiply<Number, kCopies, 1, 2>},
+           {nullptr, multiply<Number, kCopies, 2, 1>, multiply<Number, kCopies, 2, 2>},
+           {nullptr, multiply<Number, kCopies, 3, 1>, nullptr},
+           {nullptr, multiply<Number, kCopies, 4, 1>, nullptr}},
           deliver<Number>,
-          ofBfloat16};
+          ofBfloat16,
+          ofGradients};
 }
 
 }  // namespace
 
 const KernelSet& plainTileKernels() {
-  static constexpr Bf16x3Kernels ofBfloat16 = tableOf<std::uint16_t>(nullptr);
-  static constexpr Bf16x3Kernels tiles = tableOf<float>(&ofBfloat16);
+  static constexpr Bf16x3Kernels ofBfloat16 = tableOf<std::uint16_t, true>(nullptr, nullptr);
+  static constexpr Bf16x3Kernels ofGradients = tableOf<std::uint16_t, false>(nullptr, nullptr);
+  static constexpr Bf16x3Kernels tiles = tableOf<float, false>(&ofBfloat16, &ofGradients);
   static const KernelSet set = [] {
     KernelSet portable = portableKernels();
     portable.isa = "plain tiles";

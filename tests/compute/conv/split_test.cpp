@@ -54,7 +54,7 @@ void expectEveryTapReadsItsPixel(const taccConvDesc_t& desc, std::size_t bytes) 
   const std::vector<Bf16x3Job> jobs = splitJobs(d);
   Bf16x3Image image = uncutSplitImage(d, jobs);
   image.choosePart(d.shape.batch, bytes);
-  image.findRuns(sides.inImage());
+  image.findRuns(sides.in.image, sides.in.pixel);
   std::map<std::ptrdiff_t, int> written;  // how often, by place
   for (int index = 0; index < image.parts(); ++index) {
     const Bf16x3Image::Part part = image.part(index);
@@ -62,20 +62,20 @@ void expectEveryTapReadsItsPixel(const taccConvDesc_t& desc, std::size_t bytes) 
     for (int phase = 0; phase < image.phases(); ++phase)
       sources.push_back(sourcesOf(image, index, phase, sides.strideWidth));
     for (const Bf16x3Job& job : jobs) {
-      const auto places = image.outputs(job.outHeight, job.outWidth, sides.outImage(), job.outLine, job.outPixel);
+      const auto places = image.outputs(job.outHeight, job.outWidth, sides.out.image, job.outLine, job.outPixel);
       const int positions = image.positions(part, job.outHeight, job.outWidth);
       for (int p = 0; p < positions; ++p) {
         const std::ptrdiff_t place = places[static_cast<std::size_t>(p)];
         if (place < 0) continue;
-        ++written[part.image * sides.outImage() + job.output + part.line * job.outLine + place];
-        const std::ptrdiff_t ofImage = place % sides.outImage();
+        ++written[part.image * sides.out.image + job.output + part.line * job.outLine + place];
+        const std::ptrdiff_t ofImage = place % sides.out.image;
         const auto x = static_cast<int>(ofImage % job.outLine / job.outPixel);
         const auto y = static_cast<int>(ofImage / job.outLine) + part.line;
         for (const Tap& tap : job.taps) {
           const int line = y * sides.strideHeight + tap.dy, column = x * sides.strideWidth + tap.dx;
           const bool isInside = line >= 0 && line < sides.height && column >= 0 && column < sides.width;
           const std::ptrdiff_t right =
-              isInside ? place / sides.outImage() * sides.inImage() + (std::ptrdiff_t{line} * sides.width + column) * 16
+              isInside ? place / sides.out.image * sides.in.image + (std::ptrdiff_t{line} * sides.width + column) * 16
                        : -1;
           const auto row = static_cast<std::size_t>(p + image.distanceOf(tap));
           ASSERT_EQ(sources[static_cast<std::size_t>(image.phaseOf(tap))].at(row), right)
@@ -85,7 +85,7 @@ void expectEveryTapReadsItsPixel(const taccConvDesc_t& desc, std::size_t bytes) 
     }
   }
   for (const auto& [place, times] : written) EXPECT_EQ(times, 1) << place;
-  EXPECT_EQ(static_cast<std::ptrdiff_t>(written.size()) * blockLength, sides.outImage() * d.shape.batch)
+  EXPECT_EQ(static_cast<std::ptrdiff_t>(written.size()) * blockLength, sides.out.image * d.shape.batch)
       << d.shape.text();
 }
 

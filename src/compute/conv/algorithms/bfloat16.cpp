@@ -194,7 +194,6 @@ ChosenPlan makeTilePlan(const Description& given, const KernelSet& kernels) {
   if (!mayRound || (!given.algorithm.empty() && given.algorithm != name)) return {};
   Description description = withKernels(given, kernels);
   description.pairs = {.areRead = true, .areWritten = true};
-  if (given.outputLayout != taccLayoutNchw16c) return {};
   if (isGradient) {
     if (!servesSplitGradient(description)) return {};
     return {name, makeSplitGradient(description, kernels)};

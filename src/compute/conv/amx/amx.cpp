@@ -12,8 +12,8 @@ bool hasTiles() {
   unsigned eax = 0, ebx = 0, ecx = 0, edx = 0;
   if (__get_cpuid_count(7, 0, &eax, &ebx, &ecx, &edx) == 0) return false;
   constexpr unsigned tileBit = 1U << 24, bfloat16Bit = 1U << 22;
-  return (edx & tileBit) != 0 && (edx & bfloat16Bit) != 0 && __builtin_cpu_supports("avx512f") &&
-         __builtin_cpu_supports("avx512bw");
+  return (edx & tileBit) != 0 && (edx & bfloat16Bit) != 0 && __builtin_cpu_supports("avx512bw") &&
+         __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512bf16");
 }
 
 /// Linux saves the tiles' registers for processes that ask for them.

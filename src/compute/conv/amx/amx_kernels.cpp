@@ -6,139 +6,13 @@
 
 #define TACC_LANES 16
 #define TACC_CONV_ISA avx512amx
-#include "compute/conv/kernels/activation-inl.hpp"
+#include "compute/conv/amx/deliver-inl.hpp"
+#include "compute/conv/amx/rows-inl.hpp"
 
 namespace tacc::conv {
 namespace {
 
-struct Parts {
-  __m512i high, middle, low;
-};
-
-/// The upper halves of `odd` and, below them, those of `even`.
-[[gnu::always_inline]] inline __m512i pairs(__m512i even, __m512i odd) {
-  return _mm512_mask_blend_epi16(0xAAAAAAAA, _mm512_srli_epi32(even, 16), odd);
-}
-
-[[gnu::always_inline]] inline __m512 upperBits(__m512i bits) {
-  return _mm512_castsi512_ps(_mm512_and_epi32(bits, _mm512_set1_epi32(static_cast<int>(0xFFFF0000U))));
-}
-
-/// The high parts are cut off, so that large numbers do not become infinite; the middle ones are rounded, so that what
-/// is left out, whose largest part is a middle one times a low one, has no bias. The low ones are exact.
-[[gnu::always_inline]] inline Parts splitPairs(__m512 even, __m512 odd) {
-  const __m512i half = _mm512_set1_epi32(0x8000);
-  const __m512i evenBits = _mm512_castps_si512(even), oddBits = _mm512_castps_si512(odd);
-  const __m512 evenRest = _mm512_sub_ps(even, upperBits(evenBits)), oddRest = _mm512_sub_ps(odd, upperBits(oddBits));
-  const __m512i evenMiddle = _mm512_add_epi32(_mm512_castps_si512(evenRest), half);
-  const __m512i oddMiddle = _mm512_add_epi32(_mm512_castps_si512(oddRest), half);
-  const __m512 evenLow = _mm512_sub_ps(evenRest, upperBits(evenMiddle));
-  const __m512 oddLow = _mm512_sub_ps(oddRest, upperBits(oddMiddle));
-  return {pairs(evenBits, oddBits), pairs(evenMiddle, oddMiddle),
-          pairs(_mm512_castps_si512(evenLow), _mm512_castps_si512(oddLow))};
-}
-
-[[gnu::always_inline]] inline void clearRows(std::byte* from, std::ptrdiff_t rows) {
-  for (std::ptrdiff_t i = 0; i < rows; ++i) _mm512_store_si512(from + i * rowBytes, _mm512_setzero_si512());
-}
-
-/// Pixels are brought into the cache that many rows before they are split: they may come from memory, a few at a time
-/// and from many places, so hardware does not look ahead.
-constexpr int rowsAhead = 16;
-
-template <class Number>
-[[gnu::always_inline]] inline void fetchRows(Bf16x3Work& work, std::ptrdiff_t limit) {
-  while (work.fetched < limit && work.fetchRun != work.end) {
-    const Bf16x3Run& run = *work.fetchRun;
-    if (work.fetched < run.row) work.fetched = run.row;
-    const std::ptrdiff_t done = work.fetched - run.row;
-    const std::ptrdiff_t now = limit - work.fetched < run.rows - done ? limit - work.fetched : run.rows - done;
-    const Number* even = static_cast<const Number*>(work.even) + run.source + done * work.evenStep;
-    const Number* odd =
-        static_cast<const Number*>(work.odd) + (work.oddStep != 0 ? run.source + done * work.oddStep : 0);
-    for (std::ptrdiff_t row = 0; row < now; ++row, even += work.evenStep, odd += work.oddStep) {
-      __builtin_prefetch(even);
-      __builtin_prefetch(odd);
-    }
-    if (now > 0) work.fetched += now;
-    if (done + now >= run.rows) ++work.fetchRun;
-    if (now <= 0) return;
-  }
-}
-
-/// What rows of pairs are made of.
-struct SplitFloats {
-  using Number = float;
-  static constexpr int kParts = splitParts;
-  [[gnu::always_inline]] static void makeRow(const Number* even, const Number* odd, std::byte* to,
-                                             std::ptrdiff_t partStep) {
-    const Parts parts = splitPairs(_mm512_loadu_ps(even), _mm512_loadu_ps(odd));
-    _mm512_store_si512(to, parts.high);
-    _mm512_store_si512(to + partStep, parts.middle);
-    _mm512_store_si512(to + 2 * partStep, parts.low);
-  }
-  [[gnu::always_inline]] static __m512 load(const Number* from) { return _mm512_loadu_ps(from); }
-  template <bool kIsNonTemporal>
-  [[gnu::always_inline]] static void store(Number* to, __m512 value) {
-    if constexpr (kIsNonTemporal) {
-      _mm512_stream_ps(to, value);
-    } else {
-      _mm512_storeu_ps(to, value);
-    }
-  }
-};
-
-struct JoinBfloat16 {
-  using Number = std::uint16_t;
-  static constexpr int kParts = 1;
-  [[gnu::always_inline]] static __m512i wide(const Number* from) {
-    return _mm512_cvtepu16_epi32(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(from)));
-  }
-  [[gnu::always_inline]] static void makeRow(const Number* even, const Number* odd, std::byte* to, std::ptrdiff_t) {
-    _mm512_store_si512(to, _mm512_or_epi32(wide(even), _mm512_slli_epi32(wide(odd), 16)));
-  }
-  [[gnu::always_inline]] static __m512 load(const Number* from) {
-    return _mm512_castsi512_ps(_mm512_slli_epi32(wide(from), 16));
-  }
-  /// To the nearest, of two as near ones the even one; what is no number stays so.
-  template <bool kIsNonTemporal>
-  [[gnu::always_inline]] static void store(Number* to, __m512 value) {
-    const __m512i bits = _mm512_castps_si512(value), upper = _mm512_srli_epi32(bits, 16);
-    const __m512i lastBit = _mm512_and_epi32(upper, _mm512_set1_epi32(1));
-    const __m512i half = _mm512_add_epi32(_mm512_set1_epi32(0x7FFF), lastBit);
-    const __m512i rounded = _mm512_srli_epi32(_mm512_add_epi32(bits, half), 16);
-    const __m512i quiet = _mm512_or_epi32(upper, _mm512_set1_epi32(0x40));
-    const __mmask16 isNone = _mm512_cmp_ps_mask(value, value, _CMP_UNORD_Q);
-    const __m256i numbers = _mm512_cvtepi32_epi16(_mm512_mask_mov_epi32(rounded, isNone, quiet));
-    _mm256_storeu_si256(reinterpret_cast<__m256i*>(to), numbers);
-  }
-};
-
-template <class Kind>
-void split(Bf16x3Work& work, int rows) {
-  using Number = typename Kind::Number;
-  fetchRows<Number>(work, work.at + rows + rowsAhead);
-  const std::ptrdiff_t limit = work.at + rows < work.rows ? work.at + rows : work.rows;
-  while (work.at < limit) {
-    std::byte* to = work.output + work.at * rowBytes;
-    const std::ptrdiff_t next = work.run != work.end && work.run->row < limit ? work.run->row : limit;
-    if (work.at < next) {
-      for (int part = 0; part < Kind::kParts; ++part) clearRows(to + part * work.partStep, next - work.at);
-      work.at = next;
-      continue;
-    }
-    const Bf16x3Run& run = *work.run;
-    const std::ptrdiff_t done = work.at - run.row;
-    const std::ptrdiff_t now = limit - work.at < run.rows - done ? limit - work.at : run.rows - done;
-    const Number* even = static_cast<const Number*>(work.even) + run.source + done * work.evenStep;
-    const Number* odd =
-        static_cast<const Number*>(work.odd) + (work.oddStep != 0 ? run.source + done * work.oddStep : 0);
-    for (std::ptrdiff_t row = 0; row < now; ++row, even += work.evenStep, odd += work.oddStep, to += rowBytes)
-      Kind::makeRow(even, odd, to, work.partStep);
-    work.at += now;
-    if (done + now == run.rows) ++work.run;
-  }
-}
+using namespace avx512amx;
 
 /// Pairs of the even, and of the odd, of the numbers of two rows.
 [[gnu::always_inline]] inline __m512i evens(__m512i first, __m512i second) {
@@ -224,60 +98,6 @@ void turn(const float* sums, int rows, int columns, float* turned) {
   }
 }
 
-/// Rows of one tile and what they are added to.
-template <class Kind, bool kIsNonTemporal, bool kHasAddend>
-[[gnu::always_inline]] inline void deliverTile(const DeliverWork& work, const float* sums, std::ptrdiff_t block,
-                                               int from, int end) {
-  const __m512 zero = _mm512_setzero_ps();
-  const __m512 bias = work.bias != nullptr ? _mm512_loadu_ps(work.bias + work.block * 16) : zero;
-  const std::ptrdiff_t* const outputs = work.outputs;
-  using Number = typename Kind::Number;
-  Number* const output = static_cast<Number*>(work.output) + block;
-  const Number* const addend = static_cast<const Number*>(work.addend) + (kHasAddend ? block : 0);
-  for (int i = from; i < end; ++i, sums += 16) {
-    const std::ptrdiff_t at = outputs[i];
-    if (at < 0) continue;
-    __m512 value = _mm512_add_ps(_mm512_load_ps(sums), bias);
-    if constexpr (kHasAddend) value = _mm512_add_ps(value, Kind::load(addend + at));
-    Kind::template store<kIsNonTemporal>(output + at, avx512amx::activated(work.activation, value));
-  }
-}
-
-template <class Kind, bool kIsNonTemporal, bool kHasAddend>
-[[gnu::always_inline]] inline void deliverRows(DeliverWork& work, int rows) {
-  while (rows > 0 && work.block < work.blocks) {
-    const int tile = work.position / tileRows;
-    int end = work.position + rows;
-    if (end > work.positions) end = work.positions;
-    if (end > (tile + 1) * tileRows) end = (tile + 1) * tileRows;
-    const float* const sums =
-        work.sums + (tile * work.blocks + work.block) * tileFloats + work.position % tileRows * 16;
-    deliverTile<Kind, kIsNonTemporal, kHasAddend>(work, sums, work.block * work.outputBlock, work.position, end);
-    rows -= end - work.position;
-    work.position = end;
-    if (end == work.positions) {
-      work.position = 0;
-      ++work.block;
-    }
-  }
-}
-
-template <class Kind>
-void deliverSome(DeliverWork& work, int rows) {
-  if (work.addend != nullptr) {
-    deliverRows<Kind, false, true>(work, rows);
-  } else if (work.isNonTemporal) {
-    deliverRows<Kind, true, false>(work, rows);
-  } else {
-    deliverRows<Kind, false, false>(work, rows);
-  }
-}
-
-template <class Kind>
-void deliver(DeliverWork& work) {
-  deliverSome<Kind>(work, work.blocks * work.positions);
-}
-
 // Tiles have numbers that are part of the instruction. The clobbers keep stores to what is read before the reading.
 
 template <int kTile>
@@ -360,7 +180,7 @@ void multiply(const ProductCall& call, const Chores& chores) {
   const int splits = atLeast(4, (chores.splitRows + slots - 1) / slots);
   int splitRows = chores.splitRows;
   const auto work = [&] {
-    if (chores.deliver->block < chores.deliver->blocks) deliverSome<Kind>(*chores.deliver, deliveries);
+    if (chores.deliver->block < chores.deliver->blocks) deliverSome<typename Kind::Number>(*chores.deliver, deliveries);
     if (splitRows > 0) {
       split<Kind>(*chores.split, splits);
       splitRows -= splits;
@@ -393,7 +213,7 @@ void multiply(const ProductCall& call, const Chores& chores) {
     multiplyPart<kRows, kColumns, 5>(a, call.aRow, call.aTile);
     work();
   }
-  deliver<Kind>(*chores.deliver);
+  deliver<typename Kind::Number>(*chores.deliver);
   storeTile<0>(call.sums);
   storeTile<1>(call.sums + tileFloats);
   storeTile<2>(call.sums + 2 * tileFloats);
@@ -440,17 +260,19 @@ constexpr Bf16x3Kernels tableOf() {
            {nullptr, multiply<Kind, 2, 1>, multiply<Kind, 2, 2>},
            {nullptr, multiply<Kind, 3, 1>, nullptr},
            {nullptr, multiply<Kind, 4, 1>, nullptr}},
-          deliver<Kind>,
+          deliver<typename Kind::Number>,
+          nullptr,
           nullptr};
 }
 
 }  // namespace
 
 const Bf16x3Kernels& amxKernelTable() {
-  static constexpr Bf16x3Kernels bfloat16 = tableOf<JoinBfloat16>();
+  static constexpr Bf16x3Kernels bfloat16 = tableOf<CopyBfloat16>(), ofGradients = tableOf<JoinBfloat16>();
   static constexpr Bf16x3Kernels kernels = [] {
     Bf16x3Kernels table = tableOf<SplitFloats>();
     table.ofBfloat16 = &bfloat16;
+    table.ofBfloat16Gradients = &ofGradients;
     return table;
   }();
   return kernels;

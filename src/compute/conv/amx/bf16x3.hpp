@@ -23,7 +23,7 @@ inline constexpr std::ptrdiff_t tileBytes = tileRows * rowBytes;
 inline constexpr int tileFloats = 256;
 
 /// Pixels that follow each other in memory, and the rows that they become: pair k of a row is number k of the pixel in
-/// two blocks of channels.
+/// two blocks of channels, or numbers 2k and 2k + 1 of both, one after the other (Bf16x3Kernels::ofBfloat16).
 struct Bf16x3Run {
   std::ptrdiff_t row;     // of the first one
   std::ptrdiff_t source;  // where the first pixel is, in numbers
@@ -41,8 +41,9 @@ struct Bf16x3Work {
   const void* even = nullptr;
   const void* odd = nullptr;
   std::ptrdiff_t evenStep = 0, oddStep = 0;  // numbers; with an oddStep of 0 all odd numbers are those at `odd`
-  std::byte* output = nullptr;               // row 0
-  std::ptrdiff_t partStep = 0;               // bytes to the row's middle part, and from there to its low one
+  std::uint16_t evenMask = 0xFFFF, oddMask = 0xFFFF;  // which of the 16 there are; others are not read, and zeros
+  std::byte* output = nullptr;                        // row 0
+  std::ptrdiff_t partStep = 0;                        // bytes to the row's middle part, and from there to its low one
 };
 
 /// 32 rows of split pixels, of pairs of channels, become a tile for each of both blocks of channels, whose pairs are
@@ -66,7 +67,8 @@ struct DeliverWork {
   const float* bias = nullptr;              // or null
   const void* addend = nullptr;             // laid out as the output and may be it; or null
   void* output = nullptr;
-  std::ptrdiff_t outputBlock = 0;
+  std::ptrdiff_t outputBlock = 0;   // numbers from block to block
+  std::uint16_t lastMask = 0xFFFF;  // which channels of the last block there are
   taccActivation_t activation = taccActivationNone;
   bool isNonTemporal = false;  // non-temporally, unless something is added
 };
@@ -108,7 +110,10 @@ struct Bf16x3Kernels {
   /// [tiles of a][tiles of b]: 1 to 4 with 1, 1 or 2 with 2. What is to be delivered is delivered at the end.
   void (*multiply[5][3])(const ProductCall&, const Chores&);
   void (*deliver)(DeliverWork&);
-  const Bf16x3Kernels* ofBfloat16;  // on the same units; of these themselves null
+  // On the same units; of these themselves null. Pairs of the first are channels that follow each other, so rows are
+  // copies; those of gradients are of two blocks, as those of float32 are.
+  const Bf16x3Kernels* ofBfloat16;
+  const Bf16x3Kernels* ofBfloat16Gradients;
 };
 
 #if defined(__x86_64__)

@@ -70,16 +70,18 @@ class Bf16x3Gradient final : public ConvPlan {
   Bf16x3Gradient(const Description& d, const Bf16x3Kernels& kernels)
       : ConvPlan(d.pairs.areRead ? "amx 32x2 bf16 pairs" : "amx 32x2"),
         description_(d),
-        kernels_(d.pairs.areRead ? *kernels.ofBfloat16 : kernels),
+        kernels_(d.pairs.areRead ? *kernels.ofBfloat16Gradients : kernels),
+        in_(d.inputLayout, d.shape.groups, d.shape.inPerGroup(), d.shape.height, d.shape.width),
+        out_(d.outputLayout, d.shape.groups, d.shape.outPerGroup(), d.shape.outHeight, d.shape.outWidth),
         ofResult_(kernels),
         taps_(tapsOf(d.shape)),
         image_(imageOf(d.shape, kernels_.parts)) {
     const Shape& s = shape();
-    image_.findRuns(s.inBlocks() * s.inPlane());
+    image_.findRuns(in_.image, in_.pixel);
     for (int kind = 0; kind < image_.kinds(); ++kind) {
       const int part = image_.partOfKind(kind);
       gradientRuns_.push_back(part < 0 ? std::vector<Bf16x3Run>{}
-                                       : image_.outputRuns(image_.part(part), s.outBlocks() * s.outPlane()));
+                                       : image_.outputRuns(image_.part(part), out_.image, out_.pixel));
     }
     const int most = image_.positions(image_.part(0), s.outHeight, s.outWidth);
     outTiles_ = ceilDivide(most, stepPositions);
@@ -159,13 +161,23 @@ class Bf16x3Gradient final : public ConvPlan {
   Task taskOf(std::size_t index, const Cut& cut, std::byte* memory) const;
   void regroupInput(const Task& task, const std::byte* input, int part, int phase, int pair) const;
   void regroupGradient(const Task& task, const std::byte* gradient, int part, int pair) const;
+  /// Two blocks of channels of a part, or the last one of a group alone.
+  struct Blocks {
+    const std::byte *even, *odd;
+    std::ptrdiff_t step;  // numbers from one pixel that is read to the next
+    bool isHalf;
+    std::uint16_t lastMask;  // of the last of them
+  };
+  Blocks blocksOf(const SplitTensor& tensor, const std::byte* numbers, int part, int group, int pair, int blocks,
+                  int stride) const;
   template <class Visit>
-  void forEachTile(Bf16x3Work work, const std::byte* even, const std::byte* odd, int stride, std::byte* staging,
-                   std::ptrdiff_t tiles, const Visit& visit) const;
+  void forEachTile(std::span<const Bf16x3Run> runs, const Blocks& blocks, std::byte* staging, std::ptrdiff_t tiles,
+                   const Visit& visit) const;
   void multiply(const Task& task, int part, float* result, bool accumulates) const;
 
   Description description_;
   const Bf16x3Kernels& kernels_;   // of the numbers that are read
+  SplitTensor in_, out_;
   const Bf16x3Kernels& ofResult_;  // which is float32
   std::vector<Tap> taps_;
   Bf16x3Image image_;
@@ -194,20 +206,24 @@ std::vector<std::ptrdiff_t> Bf16x3Gradient::resultPlaces() const {
   return places;
 }
 
-/// Splits the rows of `work` into the staging, 32 and one at a time, and calls visit(tile) for them.
+/// Splits the rows of a pair of blocks into the staging, 32 and one at a time, and calls visit(tile) for them. The
+/// second block may be missing.
 template <class Visit>
-void Bf16x3Gradient::forEachTile(Bf16x3Work work, const std::byte* even, const std::byte* odd, int stride,
-                                 std::byte* staging, std::ptrdiff_t tiles, const Visit& visit) const {
+void Bf16x3Gradient::forEachTile(std::span<const Bf16x3Run> runs, const Blocks& blocks, std::byte* staging,
+                                 std::ptrdiff_t tiles, const Visit& visit) const {
   alignas(64) static constexpr float zeros[blockLength] = {};
-  const std::ptrdiff_t step = std::ptrdiff_t{stride} * blockLength;
-  work.rows = tiles * stepPositions + 1;
-  work.fetchRun = work.run;
-  work.even = even;
-  work.odd = odd != nullptr ? odd : reinterpret_cast<const std::byte*>(zeros);
-  work.evenStep = step;
-  work.oddStep = odd != nullptr ? step : 0;
-  work.output = staging;
-  work.partStep = stagingRows * rowBytes;
+  Bf16x3Work work{.run = runs.data(),
+                  .end = runs.data() + runs.size(),
+                  .rows = tiles * stepPositions + 1,
+                  .fetchRun = runs.data(),
+                  .even = blocks.even,
+                  .odd = blocks.isHalf ? reinterpret_cast<const std::byte*>(zeros) : blocks.odd,
+                  .evenStep = blocks.step,
+                  .oddStep = blocks.isHalf ? 0 : blocks.step,
+                  .evenMask = blocks.isHalf ? blocks.lastMask : std::uint16_t{0xFFFF},
+                  .oddMask = blocks.isHalf ? std::uint16_t{0xFFFF} : blocks.lastMask,
+                  .output = staging,
+                  .partStep = stagingRows * rowBytes};
   kernels_.split(work, 1);
   for (std::ptrdiff_t tile = 0; tile < tiles; ++tile) {
     kernels_.split(work, stepPositions);
@@ -220,47 +236,45 @@ void Bf16x3Gradient::forEachTile(Bf16x3Work work, const std::byte* even, const s
   }
 }
 
+Bf16x3Gradient::Blocks Bf16x3Gradient::blocksOf(const SplitTensor& tensor, const std::byte* numbers, int part,
+                                                int group, int pair, int blocks, int stride) const {
+  const std::ptrdiff_t at = image_.part(part).image * tensor.image + group * tensor.group + 2 * pair * tensor.block;
+  const std::byte* const even = numbers + bytesOf(at);
+  constexpr std::uint16_t all = 0xFFFF;
+  return {even, even + bytesOf(tensor.block), stride * tensor.pixel, 2 * pair + 1 == blocks,
+          2 * pair + 2 >= blocks ? tensor.lastMask : all};
+}
+
 void Bf16x3Gradient::regroupInput(const Task& task, const std::byte* input, int part, int phase, int pair) const {
   const Shape& s = shape();
-  const int ofGroup = static_cast<int>(task.ins.from) + pair;
-  const bool isHalf = 2 * ofGroup + 1 == inBlocksOf(s);
-  const std::ptrdiff_t block =
-      image_.part(part).image * std::ptrdiff_t{s.inBlocks()} + task.group * inBlocksOf(s) + 2 * ofGroup;
-  const std::byte* const even = input + bytesOf(block * s.inPlane());
-  const std::span<const Bf16x3Run> runs = image_.runs(part, phase);
+  const Blocks blocks =
+      blocksOf(in_, input, part, task.group, static_cast<int>(task.ins.from) + pair, inBlocksOf(s), s.strideWidth);
   std::byte* const tiles = task.input + std::ptrdiff_t{2} * (phase * task.inPairs() + pair) * inBlockBytes();
-  forEachTile({.run = runs.data(), .end = runs.data() + runs.size()}, even,
-              isHalf ? nullptr : even + bytesOf(s.inPlane()), s.strideWidth, task.staging, inTiles_,
-              [&](std::ptrdiff_t tile) {
-                for (int parity = 0; parity < paritiesOf(s); ++parity) {
-                  std::byte* const at = tiles + parity * kernels_.parts * inPartBytes() + tile * tileBytes;
-                  kernels_.regroup({.rows = task.staging + parity * rowBytes,
-                                    .rowsPart = stagingRows * rowBytes,
-                                    .even = at,
-                                    .odd = isHalf ? nullptr : at + inBlockBytes(),
-                                    .outputPart = inPartBytes()});
-                }
-              });
+  forEachTile(image_.runs(part, phase), blocks, task.staging, inTiles_, [&](std::ptrdiff_t tile) {
+    for (int parity = 0; parity < paritiesOf(s); ++parity) {
+      std::byte* const at = tiles + parity * kernels_.parts * inPartBytes() + tile * tileBytes;
+      kernels_.regroup({.rows = task.staging + parity * rowBytes,
+                        .rowsPart = stagingRows * rowBytes,
+                        .even = at,
+                        .odd = blocks.isHalf ? nullptr : at + inBlockBytes(),
+                        .outputPart = inPartBytes()});
+    }
+  });
 }
 
 void Bf16x3Gradient::regroupGradient(const Task& task, const std::byte* gradient, int part, int pair) const {
-  const Shape& s = shape();
-  const int ofGroup = static_cast<int>(task.outs.from) + pair;
-  const bool isHalf = 2 * ofGroup + 1 == outBlocksOf(s);
-  const std::ptrdiff_t block =
-      image_.part(part).image * std::ptrdiff_t{s.outBlocks()} + task.group * outBlocksOf(s) + 2 * ofGroup;
-  const std::byte* const even = gradient + bytesOf(block * s.outPlane());
-  const std::vector<Bf16x3Run>& runs = gradientRuns_[static_cast<std::size_t>(image_.kindOf(part))];
+  const Blocks blocks =
+      blocksOf(out_, gradient, part, task.group, static_cast<int>(task.outs.from) + pair, outBlocksOf(shape()), 1);
   std::byte* const tiles = task.gradient + std::ptrdiff_t{2} * pair * outBlockBytes();
-  forEachTile({.run = runs.data(), .end = runs.data() + runs.size()}, even,
-              isHalf ? nullptr : even + bytesOf(s.outPlane()), 1, task.staging, outTiles_, [&](std::ptrdiff_t tile) {
-                std::byte* const at = tiles + tile * tileBytes;
-                kernels_.transpose({.rows = task.staging,
-                                    .rowsPart = stagingRows * rowBytes,
-                                    .even = at,
-                                    .odd = isHalf ? nullptr : at + outBlockBytes(),
-                                    .outputPart = outPartBytes()});
-              });
+  const std::span<const Bf16x3Run> runs = gradientRuns_[static_cast<std::size_t>(image_.kindOf(part))];
+  forEachTile(runs, blocks, task.staging, outTiles_, [&](std::ptrdiff_t tile) {
+    std::byte* const at = tiles + tile * tileBytes;
+    kernels_.transpose({.rows = task.staging,
+                        .rowsPart = stagingRows * rowBytes,
+                        .even = at,
+                        .odd = blocks.isHalf ? nullptr : at + outBlockBytes(),
+                        .outputPart = outPartBytes()});
+  });
 }
 
 void Bf16x3Gradient::multiply(const Task& task, int part, float* result, bool accumulates) const {

@@ -86,12 +86,13 @@ void Bf16x3Image::choosePart(int batch, std::size_t bytes) {
   rows_ = tiles + std::ptrdiff_t{lines_.furthest} * pitch() + columns_.furthest;
 }
 
-void Bf16x3Image::findRuns(std::ptrdiff_t imageNumbers) {
+void Bf16x3Image::findRuns(std::ptrdiff_t imageNumbers, std::ptrdiff_t pixelNumbers) {
   runs_.assign(static_cast<std::size_t>(kinds() * phases()), {});
   for (int kind = 0; kind < kinds(); ++kind) {
     const int index = partOfKind(kind);
     for (std::size_t phase = 0; index >= 0 && phase < used_.size(); ++phase) {
-      runs_[static_cast<std::size_t>(kind) * used_.size() + phase] = runsOf(part(index), used_[phase], imageNumbers);
+      runs_[static_cast<std::size_t>(kind) * used_.size() + phase] =
+          runsOf(part(index), used_[phase], imageNumbers, pixelNumbers);
     }
   }
 }
@@ -110,19 +111,20 @@ std::span<const Bf16x3Run> Bf16x3Image::runs(int index, int phase) const {
   return runs_[static_cast<std::size_t>(kindOf(index)) * used_.size() + static_cast<std::size_t>(phase)];
 }
 
-std::vector<Bf16x3Run> Bf16x3Image::outputRuns(const Part& part, std::ptrdiff_t imageNumbers) const {
+std::vector<Bf16x3Run> Bf16x3Image::outputRuns(const Part& part, std::ptrdiff_t imageNumbers,
+                                               std::ptrdiff_t pixelNumbers) const {
   std::vector<Bf16x3Run> runs;
   for (int image = 0; image < part.images; ++image) {
     for (int line = 0; line < part.lines; ++line) {
       runs.push_back({(std::ptrdiff_t{image} * imageLines() + line) * pitch(),
-                      image * imageNumbers + std::ptrdiff_t{part.line + line} * outWidth_ * blockLength, outWidth_});
+                      image * imageNumbers + std::ptrdiff_t{part.line + line} * outWidth_ * pixelNumbers, outWidth_});
     }
   }
   return runs;
 }
 
-std::vector<Bf16x3Run> Bf16x3Image::runsOf(const Part& part, const UsedPhase& phase,
-                                           std::ptrdiff_t imageNumbers) const {
+std::vector<Bf16x3Run> Bf16x3Image::runsOf(const Part& part, const UsedPhase& phase, std::ptrdiff_t imageNumbers,
+                                           std::ptrdiff_t pixelNumbers) const {
   const Bf16x3Axis::Phase& columns = columns_.phases[static_cast<std::size_t>(phase.x)];
   const Bf16x3Axis::Phase& lines = lines_.phases[static_cast<std::size_t>(phase.y)];
   const int width = columns_.source;
@@ -135,7 +137,7 @@ std::vector<Bf16x3Run> Bf16x3Image::runsOf(const Part& part, const UsedPhase& ph
       const std::ptrdiff_t pixel =
           std::ptrdiff_t{lines_.sourceOf(phase.y, line)} * width + columns_.sourceOf(phase.x, columns.lead);
       const int rows = columns.end - columns.lead;
-      if (rows > 0) runs.push_back({row, image * imageNumbers + pixel * blockLength, rows});
+      if (rows > 0) runs.push_back({row, image * imageNumbers + pixel * pixelNumbers, rows});
     }
   }
   return runs;

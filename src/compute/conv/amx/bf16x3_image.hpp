@@ -51,8 +51,8 @@ class Bf16x3Image {
 
   /// Decides how much is split at once: some images, or some output lines of one. `bytes` is about what it may take.
   void choosePart(int batch, std::size_t bytes);
-  /// Once that is decided: what runs() gives, for images of the source that are so many numbers apart.
-  void findRuns(std::ptrdiff_t imageNumbers);
+  /// Once that is decided: what runs() gives, for images and pixels of the source that are so many numbers apart.
+  void findRuns(std::ptrdiff_t imageNumbers, std::ptrdiff_t pixelNumbers);
 
   struct Part {
     int image, images;  // first one, how many
@@ -82,8 +82,8 @@ class Bf16x3Image {
   int kindOf(int part) const;
   /// A part of that kind, of which there is at least one; or -1.
   int partOfKind(int kind) const;
-  /// The output's pixels at their positions; images are `imageNumbers` apart.
-  std::vector<Bf16x3Run> outputRuns(const Part& part, std::ptrdiff_t imageNumbers) const;
+  /// The output's pixels at their positions; images and pixels are so many numbers apart.
+  std::vector<Bf16x3Run> outputRuns(const Part& part, std::ptrdiff_t imageNumbers, std::ptrdiff_t pixelNumbers) const;
   /// The pixels of one phase in a part, in order.
   std::span<const Bf16x3Run> runs(int part, int phase) const;
 
@@ -99,7 +99,8 @@ class Bf16x3Image {
   std::ptrdiff_t rows_ = 0;
   /// For each phase, of each part of lines, of whole parts and of the last images, which may be fewer.
   std::vector<std::vector<Bf16x3Run>> runs_;
-  std::vector<Bf16x3Run> runsOf(const Part& part, const UsedPhase& phase, std::ptrdiff_t imageNumbers) const;
+  std::vector<Bf16x3Run> runsOf(const Part& part, const UsedPhase& phase, std::ptrdiff_t imageNumbers,
+                                std::ptrdiff_t pixelNumbers) const;
 };
 
 }  // namespace tacc::conv

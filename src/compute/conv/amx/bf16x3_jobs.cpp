@@ -11,7 +11,7 @@ namespace {
 double cyclesOf(const SplitSides& sides, int batch, int parts, const Bf16x3Image& image,
                 const std::vector<Bf16x3Job>& jobs, double weightBytes) {
   const double rowCycles =
-      parts == 1 ? bfloat16RowCycles : splitRowCycles(static_cast<double>(batch * sides.inImage()) * sizeof(float));
+      parts == 1 ? bfloat16RowCycles : splitRowCycles(static_cast<double>(batch * sides.in.image) * sizeof(float));
   const double productCycles = parts == 1 ? bfloat16ProductCycles : 6 * tileProductCycles;
   // A last block of output that is alone reads as much for half of the products.
   const double columns = sides.outBlocks + 0.4 * (sides.outBlocks % 2);
@@ -33,11 +33,31 @@ double cyclesOf(const SplitSides& sides, int batch, int parts, const Bf16x3Image
   return cycles * sides.groups;
 }
 
+SplitTensor inputOf(const Description& d) {
+  return {d.inputLayout, d.shape.groups, d.shape.inPerGroup(), d.shape.height, d.shape.width};
+}
+SplitTensor outputOf(const Description& d) {
+  return {d.outputLayout, d.shape.groups, d.shape.outPerGroup(), d.shape.outHeight, d.shape.outWidth};
+}
+
 }  // namespace
 
 int partsOfNumber(const Description& d) { return d.pairs.areRead ? 1 : splitParts; }
 
 double splitRowCycles(double bytes) { return bytes > static_cast<double>(l2CacheBytes()) ? 28 : 20; }
+
+SplitTensor::SplitTensor(taccLayout_t layout, int groups, int channelsOfGroup, int height, int width) {
+  const int blocks = ceilDivide(channelsOfGroup, blockLength);
+  const std::ptrdiff_t pixels = std::ptrdiff_t{height} * width;
+  const bool isNhwc = layout == taccLayoutNhwc;
+  pixel = isNhwc ? std::ptrdiff_t{groups} * channelsOfGroup : blockLength;
+  block = isNhwc ? blockLength : pixels * blockLength;
+  group = isNhwc ? channelsOfGroup : blocks * block;
+  image = isNhwc ? pixels * pixel : groups * group;
+  // Blocks are whole in memory.
+  const int ofLast = channelsOfGroup - (blocks - 1) * blockLength;
+  lastMask = static_cast<std::uint16_t>(isNhwc ? (1U << ofLast) - 1 : 0xFFFFU);
+}
 
 SplitSides::SplitSides(const Description& d)
     : isForward(d.pass == taccConvForward),
@@ -46,24 +66,26 @@ SplitSides::SplitSides(const Description& d)
       outBlocks(ceilDivide(isForward ? d.shape.outPerGroup() : d.shape.inPerGroup(), blockLength)),
       height(isForward ? d.shape.height : d.shape.outHeight),
       width(isForward ? d.shape.width : d.shape.outWidth),
-      inPlane(isForward ? d.shape.inPlane() : d.shape.outPlane()),
-      outPlane(isForward ? d.shape.outPlane() : d.shape.inPlane()),
+      in(isForward ? inputOf(d) : outputOf(d)),
+      out(isForward ? outputOf(d) : inputOf(d)),
       strideHeight(isForward ? d.shape.strideHeight : 1),
       strideWidth(isForward ? d.shape.strideWidth : 1) {}
 
 bool canSplit(const Description& d) {
+  const auto isServed = [](taccLayout_t layout) { return layout == taccLayoutNchw16c || layout == taccLayoutNhwc; };
   // Positions of a part are counted in int.
   constexpr int widest = 1 << 20;
   const Shape& s = d.shape;
-  return d.splits && d.inputLayout == taccLayoutNchw16c && d.pairs.areRead == d.pairs.areWritten &&
+  return d.splits && isServed(d.inputLayout) && isServed(d.outputLayout) && d.pairs.areRead == d.pairs.areWritten &&
          s.blocksFitGroups() && s.width <= widest && s.outWidth <= widest && s.padWidth <= widest;
 }
 
 std::vector<Bf16x3Job> splitJobs(const Description& d) {
   const Shape& s = d.shape;
+  const std::ptrdiff_t pixel = SplitSides(d).out.pixel;
   std::vector<Bf16x3Job> jobs;
   if (d.pass == taccConvForward) {
-    Bf16x3Job job{0, s.outHeight, s.outWidth, std::ptrdiff_t{s.outWidth} * blockLength, blockLength, {}, {}};
+    Bf16x3Job job{0, s.outHeight, s.outWidth, s.outWidth * pixel, pixel, {}, {}};
     for (int r = 0; r < s.kernelHeight; ++r) {
       for (int t = 0; t < s.kernelWidth; ++t) {
         job.taps.push_back({r * s.dilationHeight - s.padHeight, t * s.dilationWidth - s.padWidth});
@@ -78,9 +100,9 @@ std::vector<Bf16x3Job> splitJobs(const Description& d) {
   for (BackwardPhase& phase : backwardPhases(one)) {
     const DirectShape& c = phase.driver;
     const bool isLine = s.isProduct();  // it comes as one long line
-    jobs.push_back({phase.output, isLine ? s.height : c.outHeight, isLine ? s.width : c.outWidth,
-                    isLine ? std::ptrdiff_t{s.width} * blockLength : c.outLine, c.outPixel, c.taps,
-                    std::move(phase.taps)});
+    const auto placeOf = [pixel](std::ptrdiff_t ofBlocks) { return ofBlocks / blockLength * pixel; };
+    jobs.push_back({placeOf(phase.output), isLine ? s.height : c.outHeight, isLine ? s.width : c.outWidth,
+                    isLine ? s.width * pixel : placeOf(c.outLine), placeOf(c.outPixel), c.taps, std::move(phase.taps)});
   }
   return jobs;
 }

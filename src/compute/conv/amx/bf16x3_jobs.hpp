@@ -2,6 +2,7 @@
 // correlations over one and the same image, which is cut into parts.
 #pragma once
 
+#include <cstdint>
 #include <vector>
 
 #include "compute/conv/amx/bf16x3_image.hpp"
@@ -20,11 +21,18 @@ struct Bf16x3Job {
 
 std::vector<Bf16x3Job> splitJobs(const Description& d);
 
-/// Whether there are kernels for it, and it is in blocks and not too large.
+/// Whether there are kernels for it, and it is in blocks or in NHWC and not too large.
 bool canSplit(const Description& d);
 
 /// Of a number: float32 is split, bfloat16 is not.
 int partsOfNumber(const Description& d);
+
+/// Where the channels of a tensor are, in blocks or in NHWC: numbers from one to the next.
+struct SplitTensor {
+  SplitTensor(taccLayout_t layout, int groups, int channelsOfGroup, int height, int width);
+  std::ptrdiff_t pixel, block, group, image;
+  std::uint16_t lastMask;  // channels of a group's last block that may be read or written
+};
 
 /// Sizes of both sides, of one group of channels unless it says otherwise.
 struct SplitSides {
@@ -32,14 +40,11 @@ struct SplitSides {
   bool isForward;
   int groups;
   int inBlocks, outBlocks;
-  int height, width;  // of what is read
-  std::ptrdiff_t inPlane, outPlane;
+  int height, width;    // of what is read
+  SplitTensor in, out;  // what is read, and what is written
   int strideHeight, strideWidth;
 
   int inPairs() const { return ceilDivide(inBlocks, 2); }
-  /// Blocks of one image, of all groups.
-  std::ptrdiff_t inImage() const { return std::ptrdiff_t{groups} * inBlocks * inPlane; }
-  std::ptrdiff_t outImage() const { return std::ptrdiff_t{groups} * outBlocks * outPlane; }
 };
 
 /// What all jobs read. Its parts are still to be chosen.

@@ -1,6 +1,8 @@
 // Convolutions forward and backward to the data as products of split numbers (split.hpp): a part of the batch is split
 // into the workspace, and 32 output channels at a time are computed for all its positions.
 //
+// Bfloat16 whose channels lie beside each other, in whole steps, is multiplied where it lies by kernels of one pixel.
+//
 // Steps of a sum are taps of 32 channels. Of a part that is split, all stays in the L2 cache; weights are read from
 // there too, or from behind it once for each part. Activations in bfloat16, with weights that are rounded to it, are
 // gone through alike: they are one part, which is copied.
@@ -26,8 +28,10 @@ class Bf16x3Products final : public ConvPlan {
         jobs_(splitJobs(d)),
         image_(splitImage(d, jobs_)),
         columns_(2),
-        isNonTemporal_(kernels.parts == splitParts && isNonTemporalResult(d)) {
-    image_.findRuns(sides_.inImage());
+        readsInPlace_(kernels.parts == 1 && sides_.in.block == blockLength && d.shape.isProduct() &&
+                      (sides_.isForward ? d.shape.inPerGroup() : d.shape.outPerGroup()) % channelsOfStep == 0),
+        isNonTemporal_(kernels.parts == splitParts && sides_.out.pixel == blockLength && isNonTemporalResult(d)) {
+    image_.findRuns(sides_.in.image, sides_.in.pixel);
     const double weightBytes = splitWeightBytes(d, jobs_);
     fetchesWeights_ = !staysInL2(static_cast<std::size_t>(weightBytes));
     // Weights from behind the L2 cache are read once for all positions where these are few.
@@ -52,8 +56,12 @@ class Bf16x3Products final : public ConvPlan {
   std::ptrdiff_t weightTileBytes() const { return kernels_.parts * tileBytes; }
   static constexpr std::size_t sumsBytes = 2 * 4 * static_cast<std::size_t>(tileBytes);  // two sets: one is delivered
 
+  static constexpr int channelsOfStep = 2 * blockLength;
+  static constexpr int mostTilesOfStrip = 4;
+
   struct Work {
     std::vector<std::ptrdiff_t> steps;    // bytes from a position to its row for each step
+    std::vector<std::ptrdiff_t> inPlace;  // the same where pixels are rows
     std::vector<std::ptrdiff_t> outputs;  // of the positions of a part
     std::size_t packed;                   // where its weights begin, in floats
   };
@@ -74,7 +82,9 @@ class Bf16x3Products final : public ConvPlan {
   std::size_t columnSetsOfAll() const { return static_cast<std::size_t>(sides_.groups * columnSets()); }
   int tilesOfStrip() const { return 4 / columns_; }
   std::size_t biasBytes() const { return (biasWorkspaceBytes(description_) + 63) / 64 * 64; }
-  std::ptrdiff_t partStep() const { return image_.rows() * rowBytes; }
+  /// Of what is split of a pair of blocks: of a part, or, of what is read in place, of its last strip.
+  std::ptrdiff_t rows() const { return readsInPlace_ ? mostTilesOfStrip * tileRows : image_.rows(); }
+  std::ptrdiff_t partStep() const { return rows() * rowBytes; }
   std::ptrdiff_t bytesOf(std::ptrdiff_t numbers) const {
     return numbers * static_cast<std::ptrdiff_t>(kernels_.numberBytes);
   }
@@ -90,7 +100,8 @@ class Bf16x3Products final : public ConvPlan {
   }
   /// Of one worker: sums, which of the parts it has split, and two of those, split.
   std::size_t workerBytes() const {
-    return sumsBytes + sizeof(Held) + static_cast<std::size_t>(image_.parts() > 1 ? 2 : 1) * splitBytes();
+    return sumsBytes + sizeof(Held) +
+           static_cast<std::size_t>(image_.parts() > 1 && !readsInPlace_ ? 2 : 1) * splitBytes();
   }
   struct alignas(64) Held {
     int parts[2];
@@ -116,7 +127,8 @@ class Bf16x3Products final : public ConvPlan {
   struct Share {
     const Buffers& buffers;
     const float* bias;
-    const std::byte* input;  // split
+    const std::byte* input;  // split, or where it lies
+    const std::byte* last;   // what is read in place: of the last strip, if it ends behind the tensor, a copy
     float* sums;
     Bf16x3Image::Part part;
     TaskPart costs;
@@ -126,6 +138,9 @@ class Bf16x3Products final : public ConvPlan {
   std::size_t costOfStrip(std::size_t job) const { return work_[job].steps.size() + 1; }
   std::size_t costOf(const Bf16x3Image::Part& part) const;
   void multiply(const Share& share, Progress& progress) const;
+  std::ptrdiff_t lineNumbers() const { return sides_.width * sides_.in.pixel; }
+  /// Of a part that is read in place.
+  const std::byte* copyLastStrip(const Bf16x3Image::Part& part, const std::byte* input, std::byte* to) const;
   /// Some strips of one set of columns of one job.
   void multiplyStrips(const Share& share, std::size_t job, std::size_t set, TaskPart strips, Progress& progress) const;
 
@@ -137,17 +152,19 @@ class Bf16x3Products final : public ConvPlan {
   int columns_;  // blocks of output that are computed together
   std::vector<Work> work_;
   std::size_t packedFloats_ = 0;
+  bool readsInPlace_;  // pixels are rows
   bool isNonTemporal_, fetchesWeights_ = false;
 };
 
 Bf16x3Products::Work Bf16x3Products::workOf(const Bf16x3Job& job, std::size_t packed) const {
-  Work work{{}, image_.outputs(job.outHeight, job.outWidth, sides_.outImage(), job.outLine, job.outPixel), packed};
+  Work work{{}, {}, image_.outputs(job.outHeight, job.outWidth, sides_.out.image, job.outLine, job.outPixel), packed};
   for (int pair = 0; pair < sides_.inPairs(); ++pair) {
     for (const Tap& tap : job.taps) {
       work.steps.push_back((std::ptrdiff_t{image_.phaseOf(tap)} * sides_.inPairs() + pair) * pairStep() +
                            image_.distanceOf(tap) * rowBytes);
     }
   }
+  for (int pair = 0; pair < sides_.inPairs(); ++pair) work.inPlace.push_back(pair * rowBytes);
   return work;
 }
 
@@ -174,7 +191,11 @@ void Bf16x3Products::pack(const float* weights, float* packed) const {
     alignas(64) float gathered[2][tileFloats];
     for (int which = 0; which < 2; ++which) gather(group, 2 * pair + which, block, kernelTap, gathered[which]);
     if (kernels_.parts == 1) {
-      std::transform(gathered[0], gathered[0] + tileFloats, gathered[1], to, pairOf);
+      // Channels that follow each other are pairs, as in the rows.
+      for (int k = 0; k < tileRows; ++k) {
+        const float* const first = gathered[0] + std::ptrdiff_t{2} * k * blockLength;  // both lie one after the other
+        std::transform(first, first + blockLength, first + blockLength, to + k * blockLength, pairOf);
+      }
       return;
     }
     const Bf16x3Run rows{0, 0, blockLength};
@@ -243,17 +264,17 @@ class Bf16x3Products::Splitting {
     const int group = unit / plan_.groupUnits();
     const bool isHalf = 2 * pair + 1 == sides.inBlocks;
     const std::span<const Bf16x3Run> runs = plan_.image_.runs(part_, phase);
+    work_ = {};
     work_.run = work_.fetchRun = runs.data();
-    work_.fetched = 0;
     work_.end = runs.data() + runs.size();
-    work_.at = 0;
     work_.rows = plan_.image_.rows();
-    const std::ptrdiff_t even = plan_.image_.part(part_).image * sides.inImage() +
-                                (std::ptrdiff_t{group} * sides.inBlocks + 2 * pair) * sides.inPlane;
+    const std::ptrdiff_t even =
+        plan_.image_.part(part_).image * sides.in.image + group * sides.in.group + 2 * pair * sides.in.block;
     work_.even = input_ + plan_.bytesOf(even);
-    work_.odd = isHalf ? reinterpret_cast<const std::byte*>(zeros) : input_ + plan_.bytesOf(even + sides.inPlane);
-    work_.evenStep = std::ptrdiff_t{sides.strideWidth} * blockLength;
+    work_.odd = isHalf ? reinterpret_cast<const std::byte*>(zeros) : input_ + plan_.bytesOf(even + sides.in.block);
+    work_.evenStep = sides.strideWidth * sides.in.pixel;
     work_.oddStep = isHalf ? 0 : work_.evenStep;
+    if (pair + 1 == sides.inPairs()) (isHalf ? work_.evenMask : work_.oddMask) = sides.in.lastMask;
     work_.output = to_ + static_cast<std::ptrdiff_t>(unit_) * plan_.pairStep();
     work_.partStep = plan_.partStep();
   }
@@ -279,13 +300,10 @@ void Bf16x3Products::multiplyStrips(const Share& share, std::size_t job, std::si
   const int positions = image_.positions(share.part, of.outHeight, of.outWidth);
   const auto* const weights = reinterpret_cast<const std::byte*>(share.buffers.packedWeights + work.packed);
   const std::ptrdiff_t blockBytes = steps * weightTileBytes();
-  const std::ptrdiff_t result =
-      share.part.image * sides_.outImage() + of.output + share.part.line * of.outLine + block * sides_.outPlane;
+  const std::ptrdiff_t result = share.part.image * sides_.out.image + of.output + share.part.line * of.outLine +
+                                group * sides_.out.group + first * sides_.out.block;
   ProductCall product{};
-  product.aRow = rowBytes;
   product.aPart = partStep();
-  product.aTile = tileBytes;
-  product.aSteps = work.steps.data();
   product.b = weights + block * blockBytes;
   product.bPart = tileBytes;
   product.bTile = weightTileBytes();
@@ -299,6 +317,7 @@ void Bf16x3Products::multiplyStrips(const Share& share, std::size_t job, std::si
   const float* const bias = share.bias != nullptr ? share.bias + block * blockLength : nullptr;
   const auto count = static_cast<int>(strips.to - strips.from);
   const std::byte* const input = share.input + group * groupUnits() * pairStep();
+  const std::size_t allStrips = stripsOf(share.part, of);
   // Weights from behind the L2 cache: a strip brings its share of those of the next blocks, or, if it is the only
   // one, those that it will need soon.
   constexpr std::ptrdiff_t stepsAhead = 16;
@@ -315,10 +334,21 @@ void Bf16x3Products::multiplyStrips(const Share& share, std::size_t job, std::si
                .bias = bias,
                .addend = addend,
                .output = output,
-               .outputBlock = sides_.outPlane,
+               .outputBlock = sides_.out.block,
+               .lastMask = first + blocks == sides_.outBlocks ? sides_.out.lastMask : std::uint16_t{0xFFFF},
                .activation = description_.activation,
                .isNonTemporal = isNonTemporal_ && addend == nullptr};
-    product.a = input + position * rowBytes;
+    const bool isLast = share.last != nullptr && strips.from + static_cast<std::size_t>(i) + 1 == allStrips;
+    if (readsInPlace_ && !isLast) {
+      product.aRow = bytesOf(sides_.in.pixel);
+      product.aSteps = work.inPlace.data();
+      product.a = share.input + bytesOf(group * sides_.in.group) + position * product.aRow;
+    } else {
+      product.aRow = rowBytes;
+      product.aSteps = work.steps.data();
+      product.a = isLast ? share.last + group * groupUnits() * pairStep() : input + position * rowBytes;
+    }
+    product.aTile = tileRows * product.aRow;
     product.fetchAt =
         count == 1 ? stepsAhead * product.bStep : blocks * blockBytes + i * steps * product.fetchLines * rowBytes;
     product.sums = sums;
@@ -370,6 +400,30 @@ Bf16x3Products::Memory Bf16x3Products::memoryOf(const Buffers& buffers, int work
   return {reinterpret_cast<float*>(memory), reinterpret_cast<Held*>(memory + sumsBytes), {split, split + splitBytes()}};
 }
 
+/// Null where it ends with the tensor.
+const std::byte* Bf16x3Products::copyLastStrip(const Bf16x3Image::Part& part, const std::byte* input,
+                                               std::byte* to) const {
+  const int positions = image_.positions(part, jobs_[0].outHeight, jobs_[0].outWidth);
+  if (positions % tileRows == 0) return nullptr;
+  const int first = (positions - 1) / (tilesOfStrip() * tileRows) * tilesOfStrip() * tileRows;
+  const Bf16x3Run run{0, first * sides_.in.pixel, positions - first};
+  for (int unit = 0; unit < sides_.groups * sides_.inPairs(); ++unit) {
+    const int group = unit / sides_.inPairs(), pair = unit % sides_.inPairs();
+    const std::byte* const even = input + bytesOf(group * sides_.in.group + 2 * pair * sides_.in.block);
+    Bf16x3Work work{.run = &run,
+                    .end = &run + 1,
+                    .rows = rows(),
+                    .fetchRun = &run + 1,
+                    .even = even,
+                    .odd = even + bytesOf(sides_.in.block),
+                    .evenStep = sides_.in.pixel,
+                    .oddStep = sides_.in.pixel,
+                    .output = to + unit * pairStep()};
+    kernels_.split(work, static_cast<int>(rows()));
+  }
+  return to;
+}
+
 /// Every worker splits what it multiplies, so that nobody waits and nothing goes from core to core: whole parts where
 /// there are enough of them, else all of a part for a share of its strips.
 void Bf16x3Products::run(const Buffers& buffers, const TaskExecutor& executor) const {
@@ -390,13 +444,20 @@ void Bf16x3Products::run(const Buffers& buffers, const TaskExecutor& executor) c
     for (std::size_t at = mine.from; at < mine.to;) {
       const std::size_t part = at / shares, end = std::min(mine.to, (part + 1) * shares);
       const int index = static_cast<int>(part), side = index % 2;
-      int& held = memory.held->parts[side];
-      if (held != index) Splitting(*this, input, memory.split[side], index).finish();
-      held = index;
       const Bf16x3Image::Part here = image_.part(index);
       const std::size_t cost = costOf(here);
       const TaskPart first = partOf(cost, shares, at % shares), last = partOf(cost, shares, (end - 1) % shares);
-      const Share share{buffers, bias, memory.split[side], memory.sums, here, {first.from, last.to}};
+      Share share{buffers, bias, memory.split[side], nullptr, memory.sums, here, {first.from, last.to}};
+      at = end;
+      if (readsInPlace_) {
+        share.input = input + bytesOf(here.image * sides_.in.image + here.line * lineNumbers());
+        if (index + 1 == image_.parts()) share.last = copyLastStrip(here, share.input, memory.split[0]);
+        multiply(share, progress);
+        continue;
+      }
+      int& held = memory.held->parts[side];
+      if (held != index) Splitting(*this, input, memory.split[side], index).finish();
+      held = index;
       if (end < mine.to) {
         Splitting next(*this, input, memory.split[1 - side], index + 1);
         progress.next = &next;
@@ -408,7 +469,6 @@ void Bf16x3Products::run(const Buffers& buffers, const TaskExecutor& executor) c
       } else {
         multiply(share, progress);
       }
-      at = end;
     }
     kernels_.deliver(progress.deliver[1 - progress.side]);
     kernels_.end();
