@@ -258,7 +258,7 @@ void SplitColumns::multiply(const Matrices& matrices, const Piece& piece, const 
           .outputBlock = blockLength,
           .activation = isLast && d_.relu ? taccActivationRelu : taccActivationNone};
       progress.side = 1 - progress.side;
-      conv::Chores chores{&progress.deliver[progress.side], nullptr, 0};
+      conv::Chores chores{&progress.deliver[progress.side], false, nullptr, 0};
       if (progress.next != nullptr) {
         chores.split = &progress.next->work();
         chores.splitRows = ceilDivide(progress.next->rowsLeft(), std::max(1, static_cast<int>(progress.cost)));

@@ -6,7 +6,7 @@
 
 #define TACC_LANES 16
 #define TACC_CONV_ISA avx512amx
-#include "compute/conv/amx/deliver-inl.hpp"
+#include "compute/conv/amx/kept_sums-inl.hpp"
 #include "compute/conv/amx/rows-inl.hpp"
 
 namespace tacc::conv {
@@ -98,27 +98,6 @@ void turn(const float* sums, int rows, int columns, float* turned) {
   }
 }
 
-// Tiles have numbers that are part of the instruction. The clobbers keep stores to what is read before the reading.
-
-template <int kTile>
-[[gnu::always_inline]] inline void loadTile(const std::byte* from, std::ptrdiff_t row) {
-  asm volatile("tileloadd (%0,%1,1), %%tmm%c2" ::"r"(from), "r"(row), "i"(kTile) : "memory");
-}
-template <int kTile>
-[[gnu::always_inline]] inline void storeTile(float* to) {
-  asm volatile("tilestored %%tmm%c2, (%0,%1,1)" ::"r"(to), "r"(rowBytes), "i"(kTile) : "memory");
-}
-template <int kTile>
-[[gnu::always_inline]] inline void clearTile() {
-  asm volatile("tilezero %%tmm%c0" ::"i"(kTile));
-}
-template <int kSum, int kA, int kB>
-[[gnu::always_inline]] inline void multiplyTiles() {
-  asm volatile("tdpbf16ps %%tmm%c2, %%tmm%c1, %%tmm%c0" ::"i"(kSum), "i"(kA), "i"(kB));
-}
-
-constexpr int firstA = 4, firstB = 6;  // two of each
-
 /// Fewer than four products at a time would wait for each other: then there are several sums to each, which are added
 /// at the end.
 template <int kRows, int kColumns>
@@ -170,6 +149,7 @@ template <class Kind, int kRows, int kColumns>
 void multiply(const ProductCall& call, const Chores& chores) {
   constexpr int kTiles = kRows * kColumns;
   constexpr int kSets = setsOf<kRows, kColumns>;
+  if (chores.areInTiles) storeSums(chores.deliver->keptSums);
   clearTile<0>();
   clearTile<1>();
   clearTile<2>();
@@ -214,10 +194,7 @@ void multiply(const ProductCall& call, const Chores& chores) {
     work();
   }
   deliver<typename Kind::Number>(*chores.deliver);
-  storeTile<0>(call.sums);
-  storeTile<1>(call.sums + tileFloats);
-  storeTile<2>(call.sums + 2 * tileFloats);
-  storeTile<3>(call.sums + 3 * tileFloats);
+  storeSums(call.sums);
   if constexpr (kSets > 1) {
     for (int i = 0; i < kTiles * tileFloats; i += 16) {
       __m512 sum = _mm512_load_ps(call.sums + i);
@@ -245,6 +222,10 @@ void end() {
   _mm_sfence();  // what was stored so is seen by other threads before anything that is written later
 }
 
+/// Of a number of one part all that is computed with at once takes so little time that storing sums is a good part.
+template <class Kind>
+constexpr auto multiplyFour = Kind::kParts == 1 ? multiplyKeeping<Kind> : multiply<Kind, 2, 2>;
+
 template <class Kind>
 constexpr Bf16x3Kernels tableOf() {
   return {Kind::kParts,
@@ -257,10 +238,11 @@ constexpr Bf16x3Kernels tableOf() {
           end,
           {{},
            {nullptr, multiply<Kind, 1, 1>, multiply<Kind, 1, 2>},
-           {nullptr, multiply<Kind, 2, 1>, multiply<Kind, 2, 2>},
+           {nullptr, multiply<Kind, 2, 1>, multiplyFour<Kind>},
            {nullptr, multiply<Kind, 3, 1>, nullptr},
            {nullptr, multiply<Kind, 4, 1>, nullptr}},
           deliver<typename Kind::Number>,
+          Kind::kParts == 1 ? storeSums : nullptr,
           nullptr,
           nullptr};
 }

@@ -60,6 +60,7 @@ struct RegroupCall {
 ///   output(position, block n) = epilogue(sums[m][n] + bias[n] + addend), rows being positions of 16 channels.
 struct DeliverWork {
   const float* sums = nullptr;
+  float* keptSums = nullptr;                // the same, while they are in the tiles
   int position = 0, block = 0;              // the next one
   int positions = 0;                        // of the tiles, side by side, that there are
   int blocks = 0;                           // block == blocks: done
@@ -68,6 +69,7 @@ struct DeliverWork {
   const void* addend = nullptr;             // laid out as the output and may be it; or null
   void* output = nullptr;
   std::ptrdiff_t outputBlock = 0;   // numbers from block to block
+  std::ptrdiff_t outputPixel = 0;   // and from a pixel to the next one of a line
   std::uint16_t lastMask = 0xFFFF;  // which channels of the last block there are
   taccActivation_t activation = taccActivationNone;
   bool isNonTemporal = false;  // non-temporally, unless something is added
@@ -76,6 +78,7 @@ struct DeliverWork {
 /// What the vector units do while the tiles multiply, a little after each product of a step.
 struct Chores {
   DeliverWork* deliver;  // of the tiles before
+  bool areInTiles;       // its sums are still there: they have to be stored first
   Bf16x3Work* split;     // may be null if there are no rows
   int splitRows;         // for one call
 };
@@ -110,6 +113,8 @@ struct Bf16x3Kernels {
   /// [tiles of a][tiles of b]: 1 to 4 with 1, 1 or 2 with 2. What is to be delivered is delivered at the end.
   void (*multiply[5][3])(const ProductCall&, const Chores&);
   void (*deliver)(DeliverWork&);
+  /// Where it is not null, 2 tiles with 2 leave their sums in the tiles, and this stores them.
+  void (*storeSums)(float* sums);
   // On the same units; of these themselves null. Pairs of the first are channels that follow each other, so rows are
   // copies; those of gradients are of two blocks, as those of float32 are.
   const Bf16x3Kernels* ofBfloat16;

@@ -176,7 +176,7 @@ class Bf16x3Gradient final : public ConvPlan {
   void multiply(const Task& task, int part, float* result, bool accumulates) const;
 
   Description description_;
-  const Bf16x3Kernels& kernels_;   // of the numbers that are read
+  const Bf16x3Kernels& kernels_;  // of the numbers that are read
   SplitTensor in_, out_;
   const Bf16x3Kernels& ofResult_;  // which is float32
   std::vector<Tap> taps_;
@@ -307,7 +307,8 @@ void Bf16x3Gradient::multiply(const Task& task, int part, float* result, bool ac
       float* const turned = task.sums + (1 + side) * 4 * tileFloats;
       // Kernels for bfloat16 would deliver that.
       if (&kernels_ != &ofResult_) ofResult_.deliver(deliver[1 - side]);
-      kernels_.multiply[rows][columns](product, {&deliver[1 - side], nullptr, 0});
+      kernels_.multiply[rows][columns](product, {&deliver[1 - side], false, nullptr, 0});
+      if (kernels_.storeSums != nullptr && rows == 2 && columns == 2) kernels_.storeSums(task.sums);
       kernels_.turn(task.sums, rows, columns, turned);
       deliver[side] = {
           .sums = turned,

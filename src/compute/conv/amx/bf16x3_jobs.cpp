@@ -8,11 +8,13 @@
 namespace tacc::conv {
 namespace {
 
-double cyclesOf(const SplitSides& sides, int batch, int parts, const Bf16x3Image& image,
-                const std::vector<Bf16x3Job>& jobs, double weightBytes) {
-  const double rowCycles =
-      parts == 1 ? bfloat16RowCycles : splitRowCycles(static_cast<double>(batch * sides.in.image) * sizeof(float));
-  const double productCycles = parts == 1 ? bfloat16ProductCycles : 6 * tileProductCycles;
+double cyclesOf(const Description& d, const Bf16x3Image& image, const std::vector<Bf16x3Job>& jobs,
+                double weightBytes) {
+  const SplitSides sides(d);
+  const bool isSplit = partsOfNumber(d) == splitParts;
+  const double floatCycles = splitRowCycles(static_cast<double>(d.shape.batch * sides.in.image) * sizeof(float));
+  const double rowCycles = readsInPlace(d) ? 0 : isSplit ? floatCycles : bfloat16RowCycles;
+  const double productCycles = isSplit ? 6 * tileProductCycles : bfloat16ProductCycles;
   // A last block of output that is alone reads as much for half of the products.
   const double columns = sides.outBlocks + 0.4 * (sides.outBlocks % 2);
   const double rows = double(image.rows()) * image.phases() * sides.inPairs();
@@ -80,6 +82,13 @@ bool canSplit(const Description& d) {
          s.blocksFitGroups() && s.width <= widest && s.outWidth <= widest && s.padWidth <= widest;
 }
 
+bool readsInPlace(const Description& d) {
+  const SplitSides sides(d);
+  const int channels = sides.isForward ? d.shape.inPerGroup() : d.shape.outPerGroup();
+  return partsOfNumber(d) == 1 && sides.in.block == blockLength && d.shape.isProduct() &&
+         channels % (2 * blockLength) == 0;
+}
+
 std::vector<Bf16x3Job> splitJobs(const Description& d) {
   const Shape& s = d.shape;
   const std::ptrdiff_t pixel = SplitSides(d).out.pixel;
@@ -128,7 +137,6 @@ Bf16x3Image uncutSplitImage(const Description& d, const std::vector<Bf16x3Job>& 
 }
 
 Bf16x3Image splitImage(const Description& d, const std::vector<Bf16x3Job>& jobs) {
-  const SplitSides sides(d);
   Bf16x3Image image = uncutSplitImage(d, jobs);
   // Few parts cost the splitting of the first one, which nothing hides; many parts the rest of their last tiles, and
   // weights that are read from behind the L2 cache over again.
@@ -137,7 +145,7 @@ Bf16x3Image splitImage(const Description& d, const std::vector<Bf16x3Job>& jobs)
   std::size_t bestBytes = 0;
   for (std::size_t bytes = l2CacheBytes() / 32; bytes <= l2CacheBytes() * 3 / 8; bytes = bytes * 5 / 4) {
     image.choosePart(d.shape.batch, bytes);
-    const double cycles = cyclesOf(sides, d.shape.batch, partsOfNumber(d), image, jobs, weightBytes);
+    const double cycles = cyclesOf(d, image, jobs, weightBytes);
     if (best != 0 && cycles >= best) continue;
     best = cycles;
     bestBytes = bytes;
@@ -147,7 +155,7 @@ Bf16x3Image splitImage(const Description& d, const std::vector<Bf16x3Job>& jobs)
 }
 
 double splitCycles(const Description& d, const Bf16x3Image& image, const std::vector<Bf16x3Job>& jobs) {
-  return cyclesOf(SplitSides(d), d.shape.batch, partsOfNumber(d), image, jobs, splitWeightBytes(d, jobs));
+  return cyclesOf(d, image, jobs, splitWeightBytes(d, jobs));
 }
 
 }  // namespace tacc::conv

@@ -34,6 +34,9 @@ struct SplitTensor {
   std::uint16_t lastMask;  // channels of a group's last block that may be read or written
 };
 
+/// Whether pixels are rows of tiles where they lie: bfloat16 of products in NHWC, of whole steps of 32 channels.
+bool readsInPlace(const Description& d);
+
 /// Sizes of both sides, of one group of channels unless it says otherwise.
 struct SplitSides {
   explicit SplitSides(const Description& d);
@@ -66,7 +69,7 @@ inline constexpr double tileProductCycles = 20, deliverTileCycles = 50, bytesInC
 double splitRowCycles(double bytes);
 /// The same of bfloat16, whose rows are put together only, and whose products read a tile for each tile of operands
 /// where three parts read each two or three times.
-inline constexpr double bfloat16RowCycles = 8, bfloat16ProductCycles = 26;
+inline constexpr double bfloat16RowCycles = 4, bfloat16ProductCycles = 26;
 
 /// Products of float32, forward, in the same cycles. AVX-512 can do 32, at a higher clock.
 inline constexpr double plainProductsInCycle = 30;

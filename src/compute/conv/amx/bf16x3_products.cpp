@@ -7,6 +7,7 @@
 // there too, or from behind it once for each part. Activations in bfloat16, with weights that are rounded to it, are
 // gone through alike: they are one part, which is copied.
 #include <algorithm>
+#include <limits>
 
 #include "compute/conv/algorithms.hpp"
 #include "compute/conv/algorithms/caching.hpp"
@@ -28,8 +29,7 @@ class Bf16x3Products final : public ConvPlan {
         jobs_(splitJobs(d)),
         image_(splitImage(d, jobs_)),
         columns_(2),
-        readsInPlace_(kernels.parts == 1 && sides_.in.block == blockLength && d.shape.isProduct() &&
-                      (sides_.isForward ? d.shape.inPerGroup() : d.shape.outPerGroup()) % channelsOfStep == 0),
+        readsInPlace_(readsInPlace(d)),
         isNonTemporal_(kernels.parts == splitParts && sides_.out.pixel == blockLength && isNonTemporalResult(d)) {
     image_.findRuns(sides_.in.image, sides_.in.pixel);
     const double weightBytes = splitWeightBytes(d, jobs_);
@@ -37,6 +37,7 @@ class Bf16x3Products final : public ConvPlan {
     // Weights from behind the L2 cache are read once for all positions where these are few.
     constexpr int fewTiles = 4;
     if (fetchesWeights_ && mostTiles() <= fewTiles) columns_ = 1;
+    if (!fetchesWeights_) stripsAtOnce_ = stripsInL1();
     for (const Bf16x3Job& job : jobs_) {
       work_.push_back(workOf(job, packedFloats_));
       packedFloats_ += static_cast<std::size_t>(sides_.groups) * groupFloats(job);
@@ -56,7 +57,6 @@ class Bf16x3Products final : public ConvPlan {
   std::ptrdiff_t weightTileBytes() const { return kernels_.parts * tileBytes; }
   static constexpr std::size_t sumsBytes = 2 * 4 * static_cast<std::size_t>(tileBytes);  // two sets: one is delivered
 
-  static constexpr int channelsOfStep = 2 * blockLength;
   static constexpr int mostTilesOfStrip = 4;
 
   struct Work {
@@ -81,6 +81,12 @@ class Bf16x3Products final : public ConvPlan {
   /// Of all groups.
   std::size_t columnSetsOfAll() const { return static_cast<std::size_t>(sides_.groups * columnSets()); }
   int tilesOfStrip() const { return 4 / columns_; }
+  /// So many strips of all channels stay in half of the L1 cache while sets of columns take turns.
+  std::size_t stripsInL1() const {
+    constexpr int l1Bytes = 24 << 10;
+    const int bytes = sides_.inPairs() * kernels_.parts * tilesOfStrip() * static_cast<int>(tileBytes);
+    return static_cast<std::size_t>(std::max(1, l1Bytes / bytes));
+  }
   std::size_t biasBytes() const { return (biasWorkspaceBytes(description_) + 63) / 64 * 64; }
   /// Of what is split of a pair of blocks: of a part, or, of what is read in place, of its last strip.
   std::ptrdiff_t rows() const { return readsInPlace_ ? mostTilesOfStrip * tileRows : image_.rows(); }
@@ -116,7 +122,8 @@ class Bf16x3Products final : public ConvPlan {
   class Splitting;
   /// From strip to strip of a task.
   struct Progress {
-    DeliverWork deliver[2];  // of the strip before and of this one, in turn
+    DeliverWork deliver[2];   // of the strip before and of this one, in turn
+    bool areInTiles = false;  // the sums of the strip before
     int side = 0;
     std::size_t cost = 0;       // that is left of this part
     Splitting* next = nullptr;  // or null
@@ -149,7 +156,8 @@ class Bf16x3Products final : public ConvPlan {
   SplitSides sides_;
   std::vector<Bf16x3Job> jobs_;
   Bf16x3Image image_;
-  int columns_;  // blocks of output that are computed together
+  int columns_;                                                         // blocks of output that are computed together
+  std::size_t stripsAtOnce_ = std::numeric_limits<std::size_t>::max();  // of a set of columns, before the next set
   std::vector<Work> work_;
   std::size_t packedFloats_ = 0;
   bool readsInPlace_;  // pixels are rows
@@ -328,6 +336,7 @@ void Bf16x3Products::multiplyStrips(const Share& share, std::size_t job, std::si
     DeliverWork& deliver = progress.deliver[progress.side];
     float* const sums = share.sums + progress.side * 4 * tileFloats;
     deliver = {.sums = sums,
+               .keptSums = sums,
                .positions = std::min(tiles * tileRows, positions - position),
                .blocks = blocks,
                .outputs = work.outputs.data() + position,
@@ -335,6 +344,7 @@ void Bf16x3Products::multiplyStrips(const Share& share, std::size_t job, std::si
                .addend = addend,
                .output = output,
                .outputBlock = sides_.out.block,
+               .outputPixel = of.outPixel,
                .lastMask = first + blocks == sides_.outBlocks ? sides_.out.lastMask : std::uint16_t{0xFFFF},
                .activation = description_.activation,
                .isNonTemporal = isNonTemporal_ && addend == nullptr};
@@ -353,7 +363,8 @@ void Bf16x3Products::multiplyStrips(const Share& share, std::size_t job, std::si
         count == 1 ? stepsAhead * product.bStep : blocks * blockBytes + i * steps * product.fetchLines * rowBytes;
     product.sums = sums;
     progress.side = 1 - progress.side;
-    Chores chores{&progress.deliver[progress.side], nullptr, 0};
+    Chores chores{&progress.deliver[progress.side], progress.areInTiles, nullptr, 0};
+    progress.areInTiles = kernels_.storeSums != nullptr && tiles == 2 && blocks == 2;
     if (progress.next != nullptr) {
       chores.split = &progress.next->work();
       const std::size_t left = std::max<std::size_t>(1, progress.cost / costOfStrip(job));
@@ -368,14 +379,17 @@ void Bf16x3Products::multiplyStrips(const Share& share, std::size_t job, std::si
 void Bf16x3Products::multiply(const Share& share, Progress& progress) const {
   std::size_t before = 0;  // cost of the jobs and sets before
   for (std::size_t job = 0; job < jobs_.size(); ++job) {
-    const std::size_t strips = stripsOf(share.part, jobs_[job]), each = costOfStrip(job);
-    // A strip belongs to the share where its cost begins.
-    const auto stripAt = [&](std::size_t cost) {
-      return cost <= before ? 0 : std::min(strips, (cost - before + each - 1) / each);
-    };
-    for (std::size_t set = 0; set < columnSetsOfAll(); ++set, before += strips * each) {
-      const TaskPart mine{stripAt(share.costs.from), stripAt(share.costs.to)};
-      if (!mine.isEmpty()) multiplyStrips(share, job, set, mine, progress);
+    const std::size_t all = stripsOf(share.part, jobs_[job]), each = costOfStrip(job);
+    for (std::size_t first = 0; first < all; first += stripsAtOnce_) {
+      const std::size_t strips = std::min(stripsAtOnce_, all - first);
+      // A strip belongs to the share where its cost begins.
+      const auto stripAt = [&](std::size_t cost) {
+        return first + (cost <= before ? 0 : std::min(strips, (cost - before + each - 1) / each));
+      };
+      for (std::size_t set = 0; set < columnSetsOfAll(); ++set, before += strips * each) {
+        const TaskPart mine{stripAt(share.costs.from), stripAt(share.costs.to)};
+        if (!mine.isEmpty()) multiplyStrips(share, job, set, mine, progress);
+      }
     }
   }
 }
@@ -470,7 +484,9 @@ void Bf16x3Products::run(const Buffers& buffers, const TaskExecutor& executor) c
         multiply(share, progress);
       }
     }
-    kernels_.deliver(progress.deliver[1 - progress.side]);
+    DeliverWork& last = progress.deliver[1 - progress.side];
+    if (progress.areInTiles) kernels_.storeSums(last.keptSums);
+    kernels_.deliver(last);
     kernels_.end();
   });
 }

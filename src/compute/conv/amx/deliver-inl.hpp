@@ -61,61 +61,141 @@ template <bool kIsNonTemporal, bool kHasAddend>
   }
 }
 
-[[gnu::always_inline]] inline __m512 widened(__m256i numbers) {
-  return _mm512_castsi512_ps(_mm512_slli_epi32(_mm512_cvtepu16_epi32(numbers), 16));
-}
+/// What becomes of sums before they are rounded.
+enum class Epilogue { bias, relu, any };
 
-/// Results in bfloat16, of one or two blocks of a position at once: to the nearest, of two as near ones the even one.
-template <int kBlocks, bool kHasAddend>
-[[gnu::always_inline]] inline void deliverHalves(const DeliverWork& work, const float* sums, int from, int end) {
-  const __m512 bias = biasOf(work, 0), nextBias = biasOf(work, kBlocks - 1);
-  const std::ptrdiff_t* const outputs = work.outputs;
-  auto* const output = static_cast<std::uint16_t*>(work.output);
-  const auto* const addend = static_cast<const std::uint16_t*>(work.addend);
-  const std::ptrdiff_t next = work.outputBlock;
-  const __mmask16 mask = maskOf(work, 0), nextMask = maskOf(work, kBlocks - 1);
-  const bool isWhole = mask == 0xFFFF && nextMask == 0xFFFF, isBesides = isWhole && next == 16;
-  for (int i = from; i < end; ++i, sums += 16) {
-    const std::ptrdiff_t at = outputs[i];
-    if (at < 0) continue;
-    __m512 value = _mm512_add_ps(_mm512_load_ps(sums), bias);
-    if constexpr (kHasAddend) value = _mm512_add_ps(value, widened(_mm256_maskz_loadu_epi16(mask, addend + at)));
-    value = activated(work.activation, value);
-    if constexpr (kBlocks == 1) {
-      const auto numbers = reinterpret_cast<__m256i>(_mm512_cvtneps_pbh(value));
-      _mm256_mask_storeu_epi16(output + at, mask, numbers);
-      continue;
+/// Results in bfloat16, of one or two blocks of a position at once.
+template <int kBlocks, Epilogue kEpilogue>
+class HalvesDelivery {
+ public:
+  explicit HalvesDelivery(const DeliverWork& work)
+      : outputs_(work.outputs),
+        output_(static_cast<std::uint16_t*>(work.output)),
+        addend_(static_cast<const std::uint16_t*>(work.addend)),
+        next_(work.outputBlock),
+        pixel_(work.outputPixel),
+        activation_(work.activation),
+        bias_{biasOf(work, 0), biasOf(work, kBlocks - 1)},
+        masks_{maskOf(work, 0), maskOf(work, kBlocks - 1)},
+        isWhole_(work.lastMask == 0xFFFF),
+        isLine_(isWhole_ && next_ == 16) {}
+
+  [[gnu::always_inline]] void deliver(const float* sums, int from, int end) const {
+    if (isWhole_ && end - from == tileRows && isRun(from)) {
+      deliverRun(sums, outputs_[from]);
+      return;
     }
-    __m512 other = _mm512_add_ps(_mm512_load_ps(sums + tileFloats), nextBias);
-    if constexpr (kHasAddend) {
-      other = _mm512_add_ps(other, widened(_mm256_maskz_loadu_epi16(nextMask, addend + at + next)));
-    }
-    other = activated(work.activation, other);
-    const auto numbers = reinterpret_cast<__m512i>(_mm512_cvtne2ps_pbh(other, value));
-    if (isBesides) {
-      _mm512_storeu_si512(output + at, numbers);
-    } else if (isWhole) {
-      _mm256_storeu_si256(reinterpret_cast<__m256i*>(output + at), _mm512_castsi512_si256(numbers));
-      _mm256_storeu_si256(reinterpret_cast<__m256i*>(output + at + next), _mm512_extracti64x4_epi64(numbers, 1));
-    } else {
-      _mm256_mask_storeu_epi16(output + at, mask, _mm512_castsi512_si256(numbers));
-      _mm256_mask_storeu_epi16(output + at + next, nextMask, _mm512_extracti64x4_epi64(numbers, 1));
+    for (int i = from; i < end; ++i, sums += 16) {
+      const std::ptrdiff_t at = outputs_[i];
+      if (at < 0) continue;
+      if constexpr (kBlocks == 1) {
+        const __m512 value = finished<0>(_mm512_load_ps(sums), at);
+        _mm256_mask_storeu_epi16(output_ + at, masks_[0], reinterpret_cast<__m256i>(_mm512_cvtneps_pbh(value)));
+      } else {
+        const __m512 value = finished<0>(_mm512_load_ps(sums), at);
+        const __m512 next = finished<1>(_mm512_load_ps(sums + tileFloats), at + next_);
+        store(at, reinterpret_cast<__m512i>(_mm512_cvtne2ps_pbh(next, value)));
+      }
     }
   }
-}
 
-template <int kBlocks, bool kHasAddend>
-[[gnu::always_inline]] inline void deliverHalfRows(DeliverWork& work, int rows) {
+ private:
+  /// Whether 16 positions are pixels that follow each other. Places grow from one position to the next, but for those
+  /// that are nowhere.
+  bool isRun(int from) const {
+    const std::ptrdiff_t first = outputs_[from], last = outputs_[from + tileRows - 1];
+    return first >= 0 && last - first == (tileRows - 1) * pixel_;
+  }
+  /// Stores are of whole lines where they can be: of two blocks of a pixel, or of two pixels of a block.
+  [[gnu::always_inline]] void deliverRun(const float* sums, std::ptrdiff_t at) const {
+    if (kBlocks == 2 && next_ == 16) {
+#pragma GCC unroll 16
+      for (int i = 0; i < tileRows; ++i, at += pixel_) {
+        const __m512 value = finished<0>(_mm512_load_ps(sums + i * 16), at);
+        const __m512 next = finished<1>(_mm512_load_ps(sums + tileFloats + i * 16), at + next_);
+        _mm512_storeu_si512(output_ + at, reinterpret_cast<__m512i>(_mm512_cvtne2ps_pbh(next, value)));
+      }
+      return;
+    }
+#pragma GCC unroll 8
+    for (int i = 0; i < tileRows; i += 2, at += 2 * pixel_) {
+      deliverPixels<0>(sums + i * 16, at);
+      if constexpr (kBlocks == 2) deliverPixels<1>(sums + tileFloats + i * 16, at + next_);
+    }
+  }
+  template <int kBlock>
+  [[gnu::always_inline]] void deliverPixels(const float* sums, std::ptrdiff_t at) const {
+    const __m512 value = finished<kBlock>(_mm512_load_ps(sums), at);
+    const __m512 next = finished<kBlock>(_mm512_load_ps(sums + 16), at + pixel_);
+    const auto numbers = reinterpret_cast<__m512i>(_mm512_cvtne2ps_pbh(next, value));
+    std::uint16_t* const to = output_ + at;
+    if (pixel_ == 16) {
+      _mm512_storeu_si512(to, numbers);
+    } else {
+      _mm256_storeu_si256(reinterpret_cast<__m256i*>(to), _mm512_castsi512_si256(numbers));
+      _mm256_storeu_si256(reinterpret_cast<__m256i*>(to + pixel_), _mm512_extracti64x4_epi64(numbers, 1));
+    }
+  }
+
+  template <int kBlock>
+  [[gnu::always_inline]] __m512 finished(__m512 sum, std::ptrdiff_t at) const {
+    __m512 value = _mm512_add_ps(sum, bias_[kBlock]);
+    if constexpr (kEpilogue == Epilogue::relu) return activated(taccActivationRelu, value);
+    if constexpr (kEpilogue == Epilogue::any) {
+      if (addend_ != nullptr) {
+        const __m512i numbers = _mm512_cvtepu16_epi32(_mm256_maskz_loadu_epi16(masks_[kBlock], addend_ + at));
+        value = _mm512_add_ps(value, _mm512_castsi512_ps(_mm512_slli_epi32(numbers, 16)));
+      }
+      value = activated(activation_, value);
+    }
+    return value;
+  }
+  [[gnu::always_inline]] void store(std::ptrdiff_t at, __m512i numbers) const {
+    std::uint16_t* const to = output_ + at;
+    if (isLine_) {
+      _mm512_storeu_si512(to, numbers);
+    } else if (isWhole_) {
+      _mm256_storeu_si256(reinterpret_cast<__m256i*>(to), _mm512_castsi512_si256(numbers));
+      _mm256_storeu_si256(reinterpret_cast<__m256i*>(to + next_), _mm512_extracti64x4_epi64(numbers, 1));
+    } else {
+      _mm256_mask_storeu_epi16(to, masks_[0], _mm512_castsi512_si256(numbers));
+      _mm256_mask_storeu_epi16(to + next_, masks_[1], _mm512_extracti64x4_epi64(numbers, 1));
+    }
+  }
+
+  const std::ptrdiff_t* outputs_;
+  std::uint16_t* output_;
+  const std::uint16_t* addend_;
+  std::ptrdiff_t next_, pixel_;
+  taccActivation_t activation_;
+  __m512 bias_[2];
+  __mmask16 masks_[2];
+  bool isWhole_, isLine_;  // a line of the cache
+};
+
+template <int kBlocks, Epilogue kEpilogue>
+void deliverHalfRows(DeliverWork& work, int rows) {
+  const HalvesDelivery<kBlocks, kEpilogue> delivery(work);
   while (rows > 0 && work.block < work.blocks) {
     const int tile = work.position / tileRows;
     int end = work.position + rows;
     if (end > work.positions) end = work.positions;
     if (end > (tile + 1) * tileRows) end = (tile + 1) * tileRows;
-    const float* const sums = work.sums + tile * kBlocks * tileFloats + work.position % tileRows * 16;
-    deliverHalves<kBlocks, kHasAddend>(work, sums, work.position, end);
+    delivery.deliver(work.sums + tile * kBlocks * tileFloats + work.position % tileRows * 16, work.position, end);
     rows -= end - work.position;
     work.position = end;
     if (end == work.positions) work.block = work.blocks;
+  }
+}
+
+template <int kBlocks>
+[[gnu::always_inline]] inline void deliverHalves(DeliverWork& work, int rows) {
+  if (work.addend == nullptr && work.activation == taccActivationNone) {
+    deliverHalfRows<kBlocks, Epilogue::bias>(work, rows);
+  } else if (work.addend == nullptr && work.activation == taccActivationRelu) {
+    deliverHalfRows<kBlocks, Epilogue::relu>(work, rows);
+  } else {
+    deliverHalfRows<kBlocks, Epilogue::any>(work, rows);
   }
 }
 
@@ -131,17 +211,9 @@ void deliverSome(DeliverWork& work, int rows) {
       deliverFloatRows<false, false>(work, rows);
     }
   } else if (work.blocks == 1) {
-    if (work.addend != nullptr) {
-      deliverHalfRows<1, true>(work, rows);
-    } else {
-      deliverHalfRows<1, false>(work, rows);
-    }
+    deliverHalves<1>(work, rows);
   } else {
-    if (work.addend != nullptr) {
-      deliverHalfRows<2, true>(work, rows);
-    } else {
-      deliverHalfRows<2, false>(work, rows);
-    }
+    deliverHalves<2>(work, rows);
   }
 }
 
