@@ -4,6 +4,7 @@
 #include <array>
 #include <bit>
 #include <cstdint>
+#include <limits>
 #include <type_traits>
 
 #include "compute/conv/activation.hpp"
@@ -136,9 +137,15 @@ void multiplyTiles(const std::byte* a, std::ptrdiff_t aRow, const std::byte* b, 
   }
 }
 
+/// Sums that stay in the tiles from call to call.
+thread_local std::array<float, 4 * tileFloats> tiles{};
+
+void storeSums(float* sums) { std::copy(tiles.begin(), tiles.end(), sums); }
+
 template <class Number, bool kCopies, int kRows, int kColumns>
 void multiply(const ProductCall& call, const Chores& chores) {
   constexpr int parts = partsOfKind<Number>;
+  if (chores.areInTiles) storeSums(chores.deliver->keptSums);
   deliver<Number>(*chores.deliver);
   if (chores.splitRows > 0) split<Number, kCopies>(*chores.split, chores.splitRows);
   std::fill_n(call.sums, 4 * tileFloats, 0.0F);
@@ -155,6 +162,9 @@ void multiply(const ProductCall& call, const Chores& chores) {
       }
     }
   }
+  if (parts > 1 || kRows != 2 || kColumns != 2) return;
+  std::copy_n(call.sums, tiles.size(), tiles.begin());
+  std::fill_n(call.sums, tiles.size(), std::numeric_limits<float>::quiet_NaN());
 }
 
 template <class Number, bool kCopies>
@@ -174,6 +184,7 @@ constexpr Bf16x3Kernels tableOf(const Bf16x3Kernels* ofBfloat16, const Bf16x3Ker
            {nullptr, multiply<Number, kCopies, 3, 1>, nullptr},
            {nullptr, multiply<Number, kCopies, 4, 1>, nullptr}},
           deliver<Number>,
+          partsOfKind<Number> == 1 ? storeSums : nullptr,
           ofBfloat16,
           ofGradients};
 }

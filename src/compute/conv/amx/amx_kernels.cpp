@@ -150,10 +150,7 @@ void multiply(const ProductCall& call, const Chores& chores) {
   constexpr int kTiles = kRows * kColumns;
   constexpr int kSets = setsOf<kRows, kColumns>;
   if (chores.areInTiles) storeSums(chores.deliver->keptSums);
-  clearTile<0>();
-  clearTile<1>();
-  clearTile<2>();
-  clearTile<3>();
+  clearAll();
   const int slots = (Kind::kParts == 1 ? 1 : 6) * call.steps + 1;
   // A few rows at a time, or calls would cost more than they do.
   const int deliveries = atLeast(4, (chores.deliver->blocks * chores.deliver->positions + slots - 1) / slots);

@@ -39,6 +39,13 @@ template <class Kind>
 void multiplyKeeping(const ProductCall& call, const Chores& chores) {
   using Number = typename Kind::Number;
   DeliverWork& before = *chores.deliver;
+  if (call.steps == 0) {  // pixels that no tap reaches
+    if (chores.areInTiles) storeAll(before.keptSums);
+    clearAll();
+    if (chores.splitRows > 0) split<Kind>(*chores.split, chores.splitRows);
+    deliver<Number>(before);
+    return;
+  }
   const int splits = (chores.splitRows + call.steps - 1) / call.steps;
   int splitRows = chores.splitRows;
   if (chores.areInTiles) {

@@ -34,6 +34,12 @@ constexpr int firstA = 4, firstB = 6;  // two of each
   storeTile<2>(to + 2 * tileFloats);
   storeTile<3>(to + 3 * tileFloats);
 }
+[[gnu::always_inline]] inline void clearAll() {
+  clearTile<0>();
+  clearTile<1>();
+  clearTile<2>();
+  clearTile<3>();
+}
 inline void storeSums(float* to) { storeAll(to); }
 
 }  // namespace TACC_CONV_ISA

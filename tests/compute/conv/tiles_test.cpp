@@ -1,0 +1,148 @@
+// Convolutions on tiles, AMX's and those in plain loops: both kinds of numbers, blocks and NHWC, from and to tensors
+// that lie between pages that may not be touched.
+#include <gmock/gmock.h>
+
+#include <cstring>
+#include <map>
+#include <random>
+
+#include "../guarded_buffer.hpp"
+#include "bfloat16_case.hpp"
+#include "plain_tiles.hpp"
+#include "support/settings.hpp"
+#include "threaded_executor.hpp"
+
+namespace tacc::conv::test {
+namespace {
+
+using tacc::test::PageBuffer;
+
+std::vector<const KernelSet*> tileKernels() {
+  std::vector<const KernelSet*> sets = {&plainTileKernels()};
+  for (const KernelSet* kernels : availableKernels()) {
+    if (kernels->split != nullptr) sets.push_back(kernels);
+  }
+  return sets;
+}
+
+/// A tensor as the plan sees it, at the beginning of its pages or at their end.
+class Tensor {
+ public:
+  Tensor(const Floats& numbers, bool areHalves, bool isAtEnd)
+      : count_(numbers.size()),
+        areHalves_(areHalves),
+        bytes_(count_ * (areHalves ? sizeof(std::uint16_t) : sizeof(float))),
+        pages_(bytes_ / 4096 + 1),
+        at_(isAtEnd ? pages_.atEnd(bytes_) : pages_.atBegin()) {
+    if (areHalves) {
+      std::memcpy(at_, Halves(numbers).data(), bytes_);
+    } else {
+      std::memcpy(at_, numbers.data(), bytes_);
+    }
+  }
+  float* data() { return reinterpret_cast<float*>(at_); }
+  Floats floats() const {
+    Floats result(count_);
+    for (std::size_t i = 0; i < count_; ++i) {
+      result.data()[i] =
+          areHalves_ ? widened(reinterpret_cast<const std::uint16_t*>(at_)[i]) : reinterpret_cast<const float*>(at_)[i];
+    }
+    return result;
+  }
+
+ private:
+  std::size_t count_;
+  bool areHalves_;
+  std::size_t bytes_;
+  PageBuffer pages_;
+  unsigned char* at_;
+};
+
+class Tiles : public testing::TestWithParam<taccConvPass_t> {
+ protected:
+  int from(int least, int most) { return std::uniform_int_distribution<int>(least, most)(random_); }
+  bool isOneOf(int count) { return from(1, count) == 1; }
+
+  /// With the kernel that `desc` has.
+  taccConvDesc_t finished(taccConvDesc_t desc) {
+    desc.algorithm = "split";
+    desc.maxWorkers = 3;
+    desc.inputLayout = isOneOf(3) ? taccLayoutNchw16c : taccLayoutNhwc;
+    desc.outputLayout = isOneOf(4) ? taccLayoutNchw16c : taccLayoutNhwc;
+    if (isOneOf(2)) desc.activationType = taccBfloat16;
+    desc.roundWeights = desc.activationType == taccBfloat16 && desc.pass != taccConvBackwardWeights;
+    chooseEpilogue(desc, random_);
+    // It rounds, so what it gives in bfloat16 is not known exactly.
+    if (desc.activation == taccActivationSilu) desc.activation = taccActivationRelu;
+    desc.weightLayout = isOneOf(2) ? taccWeightsKcrs : taccWeightsBlocked;
+    return desc;
+  }
+
+  void expectExact(const taccConvDesc_t& desc) {
+    const Case test(desc);
+    const bool areHalves = desc.activationType == taccBfloat16, isOfWeights = desc.pass == taccConvBackwardWeights;
+    Floats right = test.expected();
+    for (std::size_t i = 0; areHalves && !isOfWeights && i < right.size(); ++i) {
+      right.data()[i] = rounded(right.data()[i]);
+    }
+    const int workers = from(0, 1) == 0 ? 1 : 3;
+    const bool isAtEnd = from(0, 3) != 0;
+    const ThreadedExecutor threads(workers);
+    for (const KernelSet* kernels : tileKernels()) {
+      const auto plan = makePlan(test.description(), *kernels).plan;
+      ++kernels_[plan->kernel()];
+      Tensor input(test.input, areHalves, isAtEnd), gradient(test.outputGradient, areHalves, isAtEnd);
+      Tensor residual(test.residual, areHalves, isAtEnd), result(test.before, areHalves && !isOfWeights, isAtEnd);
+      Floats packed(plan->packedFloats()), workspace(plan->workspaceBytes() / sizeof(float));
+      std::fill_n(workspace.data(), workspace.size(), 1e30F);
+      plan->pack(test.weights.data(), packed.data());
+      plan->run({input.data(), packed.data(), gradient.data(), test.bias.data(), residual.data(), result.data(),
+                 workspace.data(), plan->workspaceBytes()},
+                TaskExecutor(threads.get()));
+      EXPECT_TRUE(test.isRight(result.floats(), right))
+          << test.text() << ": " << kernels->isa << " " << plan->kernel() << ", " << workers << " workers, layouts "
+          << desc.inputLayout << " and " << desc.outputLayout;
+    }
+  }
+
+  int draws() const { return tacc::test::isQuick() ? 8 : 40; }
+
+  std::mt19937 random_{31};
+  std::map<std::string, int> kernels_;  // how often
+};
+
+TEST_P(Tiles, AreExactForAnyShapeAndLayout) {
+  for (int i = 0; i < draws(); ++i) {
+    const int groups = isOneOf(5) ? from(2, 3) : 1;
+    const auto channels = [&] { return groups * (groups > 1 ? 16 * from(1, 3) : from(1, 100)); };
+    taccConvDesc_t desc = convolution(GetParam(), from(1, 4), channels(), from(1, 18), from(1, 33), channels(), 1);
+    desc.groups = groups;
+    chooseKernel(desc, random_);
+    expectExact(finished(desc));
+  }
+  EXPECT_THAT(kernels_, testing::Contains(testing::Key("amx 32x2")));
+  EXPECT_THAT(kernels_, testing::Contains(testing::Key("amx 32x2 bf16 pairs")));
+}
+
+/// Whose pixels are rows where they lie, if channels are whole steps: the last tile ends behind the tensor.
+TEST_P(Tiles, AreExactForProducts) {
+  for (int i = 0; i < draws(); ++i) {
+    const int groups = isOneOf(5) ? 2 : 1;
+    const auto channels = [&] { return groups * 16 * from(1, 9) + (groups == 1 && isOneOf(3) ? from(1, 15) : 0); };
+    expectExact(finished([&] {
+      taccConvDesc_t desc = convolution(GetParam(), from(1, 4), channels(), from(1, 20), from(1, 20), channels(), 1);
+      desc.groups = groups;
+      return desc;
+    }()));
+  }
+  EXPECT_THAT(kernels_, testing::Contains(testing::Key("amx 32x2 bf16 pairs")));
+}
+
+std::string nameOf(const testing::TestParamInfo<taccConvPass_t>& tested) {
+  constexpr const char* names[] = {"Forward", "BackwardData", "BackwardWeights"};
+  return names[tested.param];
+}
+INSTANTIATE_TEST_SUITE_P(Split, Tiles, testing::ValuesIn(allPasses), nameOf);
+
+}  // namespace
+}  // namespace tacc::conv::test
