@@ -141,6 +141,13 @@ Bf16x3Image splitImage(const Description& d, const std::vector<Bf16x3Job>& jobs)
   // Few parts cost the splitting of the first one, which nothing hides; many parts the rest of their last tiles, and
   // weights that are read from behind the L2 cache over again.
   const double weightBytes = splitWeightBytes(d, jobs);
+  if (readsInPlace(d) && staysInL2(static_cast<std::size_t>(weightBytes))) {
+    // Each strip is read once for all outputs, so nothing is gained by parts; a table has a place for each row of one.
+    constexpr std::size_t rows = 1 << 15;
+    image.choosePart(d.shape.batch,
+                     rows * static_cast<std::size_t>(SplitSides(d).inPairs() * d.shape.groups * rowBytes));
+    return image;
+  }
   double best = 0;
   std::size_t bestBytes = 0;
   for (std::size_t bytes = l2CacheBytes() / 32; bytes <= l2CacheBytes() * 3 / 8; bytes = bytes * 5 / 4) {
