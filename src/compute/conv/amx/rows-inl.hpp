@@ -113,7 +113,9 @@ template <class Number>
 template <class Kind, bool kIsMasked>
 [[gnu::always_inline]] inline void makeRows(Bf16x3Work& work, int rows) {
   using Number = typename Kind::Number;
-  fetchRows<Number>(work, work.at + rows + rowsAhead);
+  // Where lines of the cache follow each other hardware looks ahead far enough for copies.
+  const bool areLines = Kind::kParts == 1 && work.evenStep <= rowBytes / static_cast<int>(sizeof(Number));
+  if (!areLines) fetchRows<Number>(work, work.at + rows + rowsAhead);
   const std::ptrdiff_t limit = work.at + rows < work.rows ? work.at + rows : work.rows;
   while (work.at < limit) {
     std::byte* to = work.output + work.at * rowBytes;
@@ -129,8 +131,11 @@ template <class Kind, bool kIsMasked>
     const Number* even = static_cast<const Number*>(work.even) + run.source + done * work.evenStep;
     const Number* odd =
         static_cast<const Number*>(work.odd) + (work.oddStep != 0 ? run.source + done * work.oddStep : 0);
-    for (std::ptrdiff_t row = 0; row < now; ++row, even += work.evenStep, odd += work.oddStep, to += rowBytes)
+    const std::ptrdiff_t evenStep = work.evenStep, oddStep = work.oddStep;
+#pragma GCC unroll 4
+    for (std::ptrdiff_t row = 0; row < now; ++row, even += evenStep, odd += oddStep, to += rowBytes) {
       Kind::template makeRow<kIsMasked>(even, odd, work, to);
+    }
     work.at += now;
     if (done + now == run.rows) ++work.run;
   }
