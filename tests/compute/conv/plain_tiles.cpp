@@ -49,6 +49,7 @@ void split(Bf16x3Work& work, int rows) {
       const bool isOdd = i >= blockLength;
       const int lane = i % blockLength;
       if (!isPixel || ((isOdd ? work.oddMask : work.evenMask) >> lane & 1) == 0) return {};
+      if ((work.run->lanes >> (work.firstLane + i) & 1) == 0) return {};
       if (!isOdd) return static_cast<const Number*>(work.even)[source + from * work.evenStep + lane];
       return static_cast<const Number*>(work.odd)[work.oddStep == 0 ? lane : source + from * work.oddStep + lane];
     };

@@ -54,7 +54,7 @@ void expectEveryTapReadsItsPixel(const taccConvDesc_t& desc, std::size_t bytes) 
   const std::vector<Bf16x3Job> jobs = splitJobs(d);
   Bf16x3Image image = uncutSplitImage(d, jobs);
   image.choosePart(d.shape.batch, bytes);
-  image.findRuns(sides.in.image, sides.in.pixel);
+  image.findRuns(sides.in.steps());
   std::map<std::ptrdiff_t, int> written;  // how often, by place
   for (int index = 0; index < image.parts(); ++index) {
     const Bf16x3Image::Part part = image.part(index);

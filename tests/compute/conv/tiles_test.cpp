@@ -138,6 +138,16 @@ TEST_P(Tiles, AreExactForProducts) {
   EXPECT_THAT(kernels_, testing::Contains(testing::Key("amx 32x2 bf16 pairs")));
 }
 
+/// Whose rows are lines of the kernel, forward and in NHWC: at the borders a part of one.
+TEST_P(Tiles, AreExactForFewChannels) {
+  for (int i = 0; i < draws(); ++i) {
+    taccConvDesc_t desc = convolution(GetParam(), from(1, 3), from(1, 9), from(1, 20), from(1, 40), from(1, 70), 1);
+    chooseKernel(desc, random_);
+    if (isOneOf(2)) desc.dilationWidth = 1;
+    expectExact(finished(desc));
+  }
+}
+
 std::string nameOf(const testing::TestParamInfo<taccConvPass_t>& tested) {
   constexpr const char* names[] = {"Forward", "BackwardData", "BackwardWeights"};
   return names[tested.param];

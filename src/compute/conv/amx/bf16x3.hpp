@@ -21,6 +21,7 @@ inline constexpr int tileRows = 16;             // of a tile: positions, or chan
 inline constexpr std::ptrdiff_t rowBytes = 64;  // 32 bfloat16, 16 pairs
 inline constexpr std::ptrdiff_t tileBytes = tileRows * rowBytes;
 inline constexpr int tileFloats = 256;
+inline constexpr int lanesOfRun = 64;  // Bf16x3Run::lanes
 
 /// Pixels that follow each other in memory, and the rows that they become: pair k of a row is number k of the pixel in
 /// two blocks of channels, or numbers 2k and 2k + 1 of both, one after the other (Bf16x3Kernels::ofBfloat16).
@@ -28,6 +29,7 @@ struct Bf16x3Run {
   std::ptrdiff_t row;     // of the first one
   std::ptrdiff_t source;  // where the first pixel is, in numbers
   int rows;
+  std::uint64_t lanes = ~std::uint64_t{0};  // of 64 numbers that follow each other, those that are in the image
 };
 
 /// Rows that are still to be split, from `at` to `rows`. Row i of a run is made of even[source + i * evenStep ...] and
@@ -42,6 +44,7 @@ struct Bf16x3Work {
   const void* odd = nullptr;
   std::ptrdiff_t evenStep = 0, oddStep = 0;  // numbers; with an oddStep of 0 all odd numbers are those at `odd`
   std::uint16_t evenMask = 0xFFFF, oddMask = 0xFFFF;  // which of the 16 there are; others are not read, and zeros
+  int firstLane = 0;                                  // of Bf16x3Run::lanes
   std::byte* output = nullptr;                        // row 0
   std::ptrdiff_t partStep = 0;                        // bytes to the row's middle part, and from there to its low one
 };

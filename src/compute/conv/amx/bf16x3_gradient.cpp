@@ -77,11 +77,10 @@ class Bf16x3Gradient final : public ConvPlan {
         taps_(tapsOf(d.shape)),
         image_(imageOf(d.shape, kernels_.parts)) {
     const Shape& s = shape();
-    image_.findRuns(in_.image, in_.pixel);
+    image_.findRuns(in_.steps());
     for (int kind = 0; kind < image_.kinds(); ++kind) {
       const int part = image_.partOfKind(kind);
-      gradientRuns_.push_back(part < 0 ? std::vector<Bf16x3Run>{}
-                                       : image_.outputRuns(image_.part(part), out_.image, out_.pixel));
+      gradientRuns_.push_back(part < 0 ? std::vector<Bf16x3Run>{} : image_.outputRuns(image_.part(part), out_.steps()));
     }
     const int most = image_.positions(image_.part(0), s.outHeight, s.outWidth);
     outTiles_ = ceilDivide(most, stepPositions);

@@ -86,14 +86,24 @@ void Bf16x3Image::choosePart(int batch, std::size_t bytes) {
   rows_ = tiles + std::ptrdiff_t{lines_.furthest} * pitch() + columns_.furthest;
 }
 
-void Bf16x3Image::findRuns(std::ptrdiff_t imageNumbers, std::ptrdiff_t pixelNumbers) {
+void Bf16x3Image::findRuns(const Steps& source) {
   runs_.assign(static_cast<std::size_t>(kinds() * phases()), {});
   for (int kind = 0; kind < kinds(); ++kind) {
     const int index = partOfKind(kind);
     for (std::size_t phase = 0; index >= 0 && phase < used_.size(); ++phase) {
-      runs_[static_cast<std::size_t>(kind) * used_.size() + phase] =
-          runsOf(part(index), used_[phase], imageNumbers, pixelNumbers);
+      runs_[static_cast<std::size_t>(kind) * used_.size() + phase] = runsOf(part(index), used_[phase], source);
     }
+  }
+}
+
+void Bf16x3Image::cutRuns(const std::function<std::vector<Bf16x3Run>(const Bf16x3Run&)>& cut) {
+  for (std::vector<Bf16x3Run>& runs : runs_) {
+    std::vector<Bf16x3Run> all;
+    for (const Bf16x3Run& run : runs) {
+      const std::vector<Bf16x3Run> parts = cut(run);
+      all.insert(all.end(), parts.begin(), parts.end());
+    }
+    runs = std::move(all);
   }
 }
 
@@ -111,33 +121,30 @@ std::span<const Bf16x3Run> Bf16x3Image::runs(int index, int phase) const {
   return runs_[static_cast<std::size_t>(kindOf(index)) * used_.size() + static_cast<std::size_t>(phase)];
 }
 
-std::vector<Bf16x3Run> Bf16x3Image::outputRuns(const Part& part, std::ptrdiff_t imageNumbers,
-                                               std::ptrdiff_t pixelNumbers) const {
+std::vector<Bf16x3Run> Bf16x3Image::outputRuns(const Part& part, const Steps& output) const {
   std::vector<Bf16x3Run> runs;
   for (int image = 0; image < part.images; ++image) {
     for (int line = 0; line < part.lines; ++line) {
       runs.push_back({(std::ptrdiff_t{image} * imageLines() + line) * pitch(),
-                      image * imageNumbers + std::ptrdiff_t{part.line + line} * outWidth_ * pixelNumbers, outWidth_});
+                      image * output.image + (part.line + line) * output.line, outWidth_});
     }
   }
   return runs;
 }
 
-std::vector<Bf16x3Run> Bf16x3Image::runsOf(const Part& part, const UsedPhase& phase, std::ptrdiff_t imageNumbers,
-                                           std::ptrdiff_t pixelNumbers) const {
+std::vector<Bf16x3Run> Bf16x3Image::runsOf(const Part& part, const UsedPhase& phase, const Steps& source) const {
   const Bf16x3Axis::Phase& columns = columns_.phases[static_cast<std::size_t>(phase.x)];
   const Bf16x3Axis::Phase& lines = lines_.phases[static_cast<std::size_t>(phase.y)];
-  const int width = columns_.source;
-  const int from = std::max(lines.lead, part.line);
-  const int to = std::min(lines.end, part.line + part.lines + lines_.furthest);
+  const int first = std::max(lines.lead, part.line);
+  const int last = std::min(lines.end, part.line + part.lines + lines_.furthest);
   std::vector<Bf16x3Run> runs;
   for (int image = 0; image < part.images; ++image) {
-    for (int line = from; line < to; ++line) {
+    for (int line = first; line < last; ++line) {
       const std::ptrdiff_t row = (std::ptrdiff_t{image} * imageLines() + line - part.line) * pitch() + columns.lead;
-      const std::ptrdiff_t pixel =
-          std::ptrdiff_t{lines_.sourceOf(phase.y, line)} * width + columns_.sourceOf(phase.x, columns.lead);
+      const std::ptrdiff_t from = image * source.image + lines_.sourceOf(phase.y, line) * source.line +
+                                  columns_.sourceOf(phase.x, columns.lead) * source.pixel;
       const int rows = columns.end - columns.lead;
-      if (rows > 0) runs.push_back({row, image * imageNumbers + pixel * pixelNumbers, rows});
+      if (rows > 0) runs.push_back({row, from, rows});
     }
   }
   return runs;

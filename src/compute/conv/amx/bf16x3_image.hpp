@@ -13,6 +13,7 @@
 // With strides there is such an image for each phase: pixels whose coordinates are equal modulo the stride.
 #pragma once
 
+#include <functional>
 #include <span>
 #include <vector>
 
@@ -51,8 +52,14 @@ class Bf16x3Image {
 
   /// Decides how much is split at once: some images, or some output lines of one. `bytes` is about what it may take.
   void choosePart(int batch, std::size_t bytes);
-  /// Once that is decided: what runs() gives, for images and pixels of the source that are so many numbers apart.
-  void findRuns(std::ptrdiff_t imageNumbers, std::ptrdiff_t pixelNumbers);
+  /// Numbers from one to the next.
+  struct Steps {
+    std::ptrdiff_t image, line, pixel;
+  };
+  /// Once that is decided: what runs() gives, for such a source.
+  void findRuns(const Steps& source);
+  /// Each run becomes those that `cut` gives, which are of the same rows.
+  void cutRuns(const std::function<std::vector<Bf16x3Run>(const Bf16x3Run&)>& cut);
 
   struct Part {
     int image, images;  // first one, how many
@@ -82,8 +89,8 @@ class Bf16x3Image {
   int kindOf(int part) const;
   /// A part of that kind, of which there is at least one; or -1.
   int partOfKind(int kind) const;
-  /// The output's pixels at their positions; images and pixels are so many numbers apart.
-  std::vector<Bf16x3Run> outputRuns(const Part& part, std::ptrdiff_t imageNumbers, std::ptrdiff_t pixelNumbers) const;
+  /// The output's pixels at their positions.
+  std::vector<Bf16x3Run> outputRuns(const Part& part, const Steps& output) const;
   /// The pixels of one phase in a part, in order.
   std::span<const Bf16x3Run> runs(int part, int phase) const;
 
@@ -99,8 +106,7 @@ class Bf16x3Image {
   std::ptrdiff_t rows_ = 0;
   /// For each phase, of each part of lines, of whole parts and of the last images, which may be fewer.
   std::vector<std::vector<Bf16x3Run>> runs_;
-  std::vector<Bf16x3Run> runsOf(const Part& part, const UsedPhase& phase, std::ptrdiff_t imageNumbers,
-                                std::ptrdiff_t pixelNumbers) const;
+  std::vector<Bf16x3Run> runsOf(const Part& part, const UsedPhase& phase, const Steps& source) const;
 };
 
 }  // namespace tacc::conv

@@ -55,6 +55,7 @@ SplitTensor::SplitTensor(taccLayout_t layout, int groups, int channelsOfGroup, i
   pixel = isNhwc ? std::ptrdiff_t{groups} * channelsOfGroup : blockLength;
   block = isNhwc ? blockLength : pixels * blockLength;
   group = isNhwc ? channelsOfGroup : blocks * block;
+  line = width * pixel;
   image = isNhwc ? pixels * pixel : groups * group;
   // Blocks are whole in memory.
   const int ofLast = channelsOfGroup - (blocks - 1) * blockLength;
@@ -71,7 +72,15 @@ SplitSides::SplitSides(const Description& d)
       in(isForward ? inputOf(d) : outputOf(d)),
       out(isForward ? outputOf(d) : inputOf(d)),
       strideHeight(isForward ? d.shape.strideHeight : 1),
-      strideWidth(isForward ? d.shape.strideWidth : 1) {}
+      strideWidth(isForward ? d.shape.strideWidth : 1) {
+  if (!readsLines(d)) return;
+  const int numbers = d.shape.kernelWidth * d.shape.inChannels;
+  inBlocks = ceilDivide(numbers, blockLength);
+  in.lastMask = static_cast<std::uint16_t>((1U << (numbers - (inBlocks - 1) * blockLength)) - 1);
+  in.pixel *= strideWidth;  // from row to row
+  width = d.shape.outWidth;
+  strideWidth = 1;
+}
 
 bool canSplit(const Description& d) {
   const auto isServed = [](taccLayout_t layout) { return layout == taccLayoutNchw16c || layout == taccLayoutNhwc; };
@@ -80,6 +89,14 @@ bool canSplit(const Description& d) {
   const Shape& s = d.shape;
   return d.splits && isServed(d.inputLayout) && isServed(d.outputLayout) && d.pairs.areRead == d.pairs.areWritten &&
          s.blocksFitGroups() && s.width <= widest && s.outWidth <= widest && s.padWidth <= widest;
+}
+
+bool readsLines(const Description& d) {
+  constexpr int channelsOfStep = 2 * blockLength;
+  const Shape& s = d.shape;
+  const int numbers = s.kernelWidth * s.inChannels;
+  return d.pass == taccConvForward && d.inputLayout == taccLayoutNhwc && s.groups == 1 && s.dilationWidth == 1 &&
+         s.inChannels <= blockLength && numbers <= lanesOfRun && ceilDivide(numbers, channelsOfStep) < s.kernelWidth;
 }
 
 bool readsInPlace(const Description& d) {
@@ -96,6 +113,11 @@ std::vector<Bf16x3Job> splitJobs(const Description& d) {
   if (d.pass == taccConvForward) {
     Bf16x3Job job{0, s.outHeight, s.outWidth, s.outWidth * pixel, pixel, {}, {}};
     for (int r = 0; r < s.kernelHeight; ++r) {
+      if (readsLines(d)) {
+        job.taps.push_back({r * s.dilationHeight - s.padHeight, 0});
+        job.kernelTaps.push_back(r);
+        continue;
+      }
       for (int t = 0; t < s.kernelWidth; ++t) {
         job.taps.push_back({r * s.dilationHeight - s.padHeight, t * s.dilationWidth - s.padWidth});
         job.kernelTaps.push_back(r * s.kernelWidth + t);

@@ -30,12 +30,17 @@ int partsOfNumber(const Description& d);
 /// Where the channels of a tensor are, in blocks or in NHWC: numbers from one to the next.
 struct SplitTensor {
   SplitTensor(taccLayout_t layout, int groups, int channelsOfGroup, int height, int width);
-  std::ptrdiff_t pixel, block, group, image;
+  Bf16x3Image::Steps steps() const { return {image, line, pixel}; }
+  std::ptrdiff_t pixel, block, group, line, image;
   std::uint16_t lastMask;  // channels of a group's last block that may be read or written
 };
 
 /// Whether pixels are rows of tiles where they lie: bfloat16 of products in NHWC, of whole steps of 32 channels.
 bool readsInPlace(const Description& d);
+
+/// Whether the numbers of a line of the kernel are one row: of few channels in NHWC those of its pixels follow each
+/// other, so that a step takes them all, and not a tap of mostly zeros. Forward only.
+bool readsLines(const Description& d);
 
 /// Sizes of both sides, of one group of channels unless it says otherwise.
 struct SplitSides {
@@ -43,7 +48,7 @@ struct SplitSides {
   bool isForward;
   int groups;
   int inBlocks, outBlocks;
-  int height, width;    // of what is read
+  int height, width;    // of what is read; where lines are rows, of those
   SplitTensor in, out;  // what is read, and what is written
   int strideHeight, strideWidth;
 

@@ -13,6 +13,7 @@
 #include "compute/conv/algorithms/caching.hpp"
 #include "compute/conv/algorithms/direct_shapes.hpp"
 #include "compute/conv/amx/bf16x3_jobs.hpp"
+#include "compute/conv/amx/line_rows.hpp"
 #include "compute/conv/task_partition.hpp"
 #include "compute/conv/weights.hpp"
 
@@ -30,8 +31,12 @@ class Bf16x3Products final : public ConvPlan {
         image_(splitImage(d, jobs_)),
         columns_(2),
         readsInPlace_(readsInPlace(d)),
+        readsLines_(readsLines(d)),
         isNonTemporal_(kernels.parts == splitParts && sides_.out.pixel == blockLength && isNonTemporalResult(d)) {
-    image_.findRuns(sides_.in.image, sides_.in.pixel);
+    image_.findRuns(sides_.in.steps());
+    if (readsLines_) {
+      image_.cutRuns([&](const Bf16x3Run& run) { return cutAtBorders(d.shape, run); });
+    }
     const double weightBytes = splitWeightBytes(d, jobs_);
     fetchesWeights_ = !staysInL2(static_cast<std::size_t>(weightBytes));
     // Weights from behind the L2 cache are read once for all positions where these are few.
@@ -161,6 +166,7 @@ class Bf16x3Products final : public ConvPlan {
   std::vector<Work> work_;
   std::size_t packedFloats_ = 0;
   bool readsInPlace_;  // pixels are rows
+  bool readsLines_;    // lines of the kernel are
   bool isNonTemporal_, fetchesWeights_ = false;
 };
 
@@ -177,11 +183,15 @@ Bf16x3Products::Work Bf16x3Products::workOf(const Bf16x3Job& job, std::size_t pa
 }
 
 void Bf16x3Products::pack(const float* weights, float* packed) const {
-  /// The weights of one tap and a pair of blocks, in rows of output channels.
+  /// The weights of one tap and a block, in rows of output channels.
   const auto gather = [&](int group, int inBlock, int outBlock, int kernelTap, float* rows) {
     std::fill_n(rows, tileFloats, 0.0F);
     if (inBlock >= sides_.inBlocks) return;
     const Shape& s = description_.shape;
+    if (readsLines_) {
+      gatherLine(s, description_.weightLayout, weights, {kernelTap, inBlock, outBlock}, rows);
+      return;
+    }
     const WeightBlock block =
         weightBlock(s, description_.weightLayout, group, sides_.isForward ? outBlock : inBlock,
                     sides_.isForward ? inBlock : outBlock, kernelTap / s.kernelWidth, kernelTap % s.kernelWidth);
@@ -282,6 +292,7 @@ class Bf16x3Products::Splitting {
     work_.odd = isHalf ? reinterpret_cast<const std::byte*>(zeros) : input_ + plan_.bytesOf(even + sides.in.block);
     work_.evenStep = sides.strideWidth * sides.in.pixel;
     work_.oddStep = isHalf ? 0 : work_.evenStep;
+    work_.firstLane = 2 * pair * blockLength % lanesOfRun;
     if (pair + 1 == sides.inPairs()) (isHalf ? work_.evenMask : work_.oddMask) = sides.in.lastMask;
     work_.output = to_ + static_cast<std::ptrdiff_t>(unit_) * plan_.pairStep();
     work_.partStep = plan_.partStep();

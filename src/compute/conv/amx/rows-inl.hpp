@@ -35,20 +35,25 @@ struct Parts {
           pairs(_mm512_castps_si512(evenLow), _mm512_castps_si512(oddLow))};
 }
 
+struct Masks {
+  std::uint16_t even, odd;
+  bool areWhole() const { return even == 0xFFFF && odd == 0xFFFF; }
+};
+
 // What rows are made of: 16 numbers at `even` and 16 at `odd`, of which masks say which there are.
 
 struct SplitFloats {
   using Number = float;
   static constexpr int kParts = splitParts;
   template <bool kIsMasked>
-  [[gnu::always_inline]] static void makeRow(const Number* even, const Number* odd, const Bf16x3Work& work,
-                                             std::byte* to) {
-    const Parts parts =
-        kIsMasked ? splitPairs(_mm512_maskz_loadu_ps(work.evenMask, even), _mm512_maskz_loadu_ps(work.oddMask, odd))
-                  : splitPairs(_mm512_loadu_ps(even), _mm512_loadu_ps(odd));
+  [[gnu::always_inline]] static void makeRow(const Number* even, const Number* odd, Masks masks, std::byte* to,
+                                             [[maybe_unused]] std::ptrdiff_t partStep) {
+    const Parts parts = kIsMasked
+                            ? splitPairs(_mm512_maskz_loadu_ps(masks.even, even), _mm512_maskz_loadu_ps(masks.odd, odd))
+                            : splitPairs(_mm512_loadu_ps(even), _mm512_loadu_ps(odd));
     _mm512_store_si512(to, parts.high);
-    _mm512_store_si512(to + work.partStep, parts.middle);
-    _mm512_store_si512(to + 2 * work.partStep, parts.low);
+    _mm512_store_si512(to + partStep, parts.middle);
+    _mm512_store_si512(to + 2 * partStep, parts.low);
   }
 };
 
@@ -62,10 +67,10 @@ struct JoinBfloat16 {
   using Number = std::uint16_t;
   static constexpr int kParts = 1;
   template <bool kIsMasked>
-  [[gnu::always_inline]] static void makeRow(const Number* even, const Number* odd, const Bf16x3Work& work,
-                                             std::byte* to) {
-    const __m512i low = _mm512_cvtepu16_epi32(loadHalf<kIsMasked>(even, work.evenMask));
-    const __m512i high = _mm512_cvtepu16_epi32(loadHalf<kIsMasked>(odd, work.oddMask));
+  [[gnu::always_inline]] static void makeRow(const Number* even, const Number* odd, Masks masks, std::byte* to,
+                                             [[maybe_unused]] std::ptrdiff_t partStep) {
+    const __m512i low = _mm512_cvtepu16_epi32(loadHalf<kIsMasked>(even, masks.even));
+    const __m512i high = _mm512_cvtepu16_epi32(loadHalf<kIsMasked>(odd, masks.odd));
     _mm512_store_si512(to, _mm512_or_epi32(low, _mm512_slli_epi32(high, 16)));
   }
 };
@@ -75,10 +80,10 @@ struct CopyBfloat16 {
   using Number = std::uint16_t;
   static constexpr int kParts = 1;
   template <bool kIsMasked>
-  [[gnu::always_inline]] static void makeRow(const Number* even, const Number* odd, const Bf16x3Work& work,
-                                             std::byte* to) {
-    const __m512i lower = _mm512_castsi256_si512(loadHalf<kIsMasked>(even, work.evenMask));
-    _mm512_store_si512(to, _mm512_inserti64x4(lower, loadHalf<kIsMasked>(odd, work.oddMask), 1));
+  [[gnu::always_inline]] static void makeRow(const Number* even, const Number* odd, Masks masks, std::byte* to,
+                                             [[maybe_unused]] std::ptrdiff_t partStep) {
+    const __m512i lower = _mm512_castsi256_si512(loadHalf<kIsMasked>(even, masks.even));
+    _mm512_store_si512(to, _mm512_inserti64x4(lower, loadHalf<kIsMasked>(odd, masks.odd), 1));
   }
 };
 
@@ -110,17 +115,33 @@ template <class Number>
   }
 }
 
+/// The next rows of a run.
 template <class Kind, bool kIsMasked>
-[[gnu::always_inline]] inline void makeRows(Bf16x3Work& work, int rows) {
+[[gnu::always_inline]] inline void makeRun(const Bf16x3Work& work, std::ptrdiff_t done, std::ptrdiff_t rows,
+                                           Masks masks) {
+  using Number = typename Kind::Number;
+  const std::ptrdiff_t evenStep = work.evenStep, oddStep = work.oddStep, partStep = work.partStep;
+  const std::ptrdiff_t source = work.run->source;
+  const Number* even = static_cast<const Number*>(work.even) + source + done * evenStep;
+  const Number* odd = static_cast<const Number*>(work.odd) + (oddStep != 0 ? source + done * oddStep : 0);
+  std::byte* to = work.output + work.at * rowBytes;
+#pragma GCC unroll 4
+  for (std::ptrdiff_t row = 0; row < rows; ++row, even += evenStep, odd += oddStep, to += rowBytes) {
+    Kind::template makeRow<kIsMasked>(even, odd, masks, to, partStep);
+  }
+}
+
+template <class Kind>
+void split(Bf16x3Work& work, int rows) {
   using Number = typename Kind::Number;
   // Where lines of the cache follow each other hardware looks ahead far enough for copies.
   const bool areLines = Kind::kParts == 1 && work.evenStep <= rowBytes / static_cast<int>(sizeof(Number));
   if (!areLines) fetchRows<Number>(work, work.at + rows + rowsAhead);
   const std::ptrdiff_t limit = work.at + rows < work.rows ? work.at + rows : work.rows;
   while (work.at < limit) {
-    std::byte* to = work.output + work.at * rowBytes;
     const std::ptrdiff_t next = work.run != work.end && work.run->row < limit ? work.run->row : limit;
     if (work.at < next) {
+      std::byte* const to = work.output + work.at * rowBytes;
       for (int part = 0; part < Kind::kParts; ++part) clearRows(to + part * work.partStep, next - work.at);
       work.at = next;
       continue;
@@ -128,26 +149,16 @@ template <class Kind, bool kIsMasked>
     const Bf16x3Run& run = *work.run;
     const std::ptrdiff_t done = work.at - run.row;
     const std::ptrdiff_t now = limit - work.at < run.rows - done ? limit - work.at : run.rows - done;
-    const Number* even = static_cast<const Number*>(work.even) + run.source + done * work.evenStep;
-    const Number* odd =
-        static_cast<const Number*>(work.odd) + (work.oddStep != 0 ? run.source + done * work.oddStep : 0);
-    const std::ptrdiff_t evenStep = work.evenStep, oddStep = work.oddStep;
-#pragma GCC unroll 4
-    for (std::ptrdiff_t row = 0; row < now; ++row, even += evenStep, odd += oddStep, to += rowBytes) {
-      Kind::template makeRow<kIsMasked>(even, odd, work, to);
+    const std::uint64_t lanes = run.lanes >> work.firstLane;
+    const Masks masks{static_cast<std::uint16_t>(work.evenMask & lanes),
+                      static_cast<std::uint16_t>(work.oddMask & lanes >> 16)};
+    if (masks.areWhole()) {
+      makeRun<Kind, false>(work, done, now, masks);
+    } else {
+      makeRun<Kind, true>(work, done, now, masks);
     }
     work.at += now;
     if (done + now == run.rows) ++work.run;
-  }
-}
-
-template <class Kind>
-void split(Bf16x3Work& work, int rows) {
-  constexpr std::uint16_t all = 0xFFFF;
-  if (work.evenMask == all && work.oddMask == all) {
-    makeRows<Kind, false>(work, rows);
-  } else {
-    makeRows<Kind, true>(work, rows);
   }
 }
 
