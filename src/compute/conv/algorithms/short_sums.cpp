@@ -74,7 +74,7 @@ class EdgePixels {
   /// Floats of the copy, a multiple of 16.
   std::size_t floats() const { return static_cast<std::size_t>((lines_ * line() + 15) / 16 * 16); }
   double copyCycles() const {
-    constexpr double perLine = 15, floatsOfCycle = 8;
+    constexpr double perLine = 30, floatsOfCycle = 8;
     return isEmpty() ? 0 : lines_ * (perLine + static_cast<double>(line()) / floatsOfCycle);
   }
 
@@ -104,7 +104,8 @@ class ShortSums final : public ConvPlan {
         left_(forward, tiles, 0, stripsOfLeft()),
         right_(forward, tiles, std::max(left_.to(), firstOfRight()), tiles.strips()),
         isNonTemporal_(streams(d, forward)),
-        fetchesOutput_(kernels.fmaLanes < blockLength || valuesOf(forward) <= mostFetching) {
+        areShort_(kernels.fmaLanes < blockLength),
+        fetchesOutput_(areShort_ || valuesOf(forward) <= mostFetching) {
     const std::size_t rows =
         isProduct() ? static_cast<std::size_t>(tiles_.strips()) : static_cast<std::size_t>(forward.outHeight);
     const std::size_t pieces = isProduct() ? 1 : static_cast<std::size_t>(forward.batch);
@@ -120,7 +121,7 @@ class ShortSums final : public ConvPlan {
     const Shape& c = forward_;
     double cycles = callCycles + tiles_.cycles();
     if (!isProduct()) {
-      constexpr double ofLine = 40;
+      constexpr double ofLine = 100;
       const double inside =
           insidePairs(c.outHeight, c.kernelHeight, c.strideHeight, c.dilationHeight, c.padHeight, c.height) /
           (double(c.outHeight) * c.kernelHeight);
@@ -132,7 +133,8 @@ class ShortSums final : public ConvPlan {
     constexpr double bytesOfMemory = 12;
     const double moved = isNonTemporal_ ? streamedCycles(written, bytesOfMemory) + transferCycles(read, bytesOfMemory)
                                         : transferCycles(written + read, bytesOfMemory);
-    return std::max(cycles, moved) / assumedHertz;
+    // Products of short vectors take long enough to hide what is fetched meanwhile.
+    return (areShort_ ? std::max(cycles, moved) : overlappedCycles(cycles, moved)) / assumedHertz;
   }
 
   void pack(const float* weights, float* packed) const override {
@@ -274,7 +276,9 @@ class ShortSums final : public ConvPlan {
   Shape forward_;  // of the forward convolution that computes the same
   SumTiles tiles_;
   EdgePixels left_, right_;
-  bool isNonTemporal_, fetchesOutput_;
+  bool isNonTemporal_;
+  bool areShort_;  // vectors: less than a line of the cache
+  bool fetchesOutput_;
   std::size_t parts_ = 1;  // of the strips of a product, or of an image's lines
 };
 

@@ -1,6 +1,7 @@
 #include "compute/conv/algorithms/sum_tiles.hpp"
 
 #include <algorithm>
+#include <cmath>
 
 #include "compute/conv/cost.hpp"
 #include "compute/conv/shape.hpp"
@@ -9,7 +10,7 @@ namespace tacc::conv {
 namespace {
 
 /// Results of a call that has two kinds of tiles: lines of the cache that both write are still in the L1 cache.
-constexpr std::ptrdiff_t bytesAtOnce = 16 * 1024;
+constexpr std::ptrdiff_t bytesOfStrips = 16 * 1024;
 
 }  // namespace
 
@@ -19,14 +20,19 @@ SumTiles::SumTiles(const KernelSet& kernels, const SumSize& size, bool ofWholeLi
   const std::ptrdiff_t bytesOfStrip =
       std::ptrdiff_t{pixels_} * size_.channels * static_cast<std::ptrdiff_t>(sizeof(float));
   const bool areAlike = restVectors_ == 0 || tiles_ == 0;
-  stripsAtOnce_ = areAlike ? strips_ : static_cast<int>(std::max<std::ptrdiff_t>(1, bytesAtOnce / bytesOfStrip));
+  stripsAtOnce_ = areAlike ? strips_ : static_cast<int>(std::max<std::ptrdiff_t>(1, bytesOfStrips / bytesOfStrip));
 }
 
 double SumTiles::cyclesOfTile(const KernelSet& kernels, int vectors, int pixels) const {
-  constexpr double ofTile = 8, ofPixel = 1.5, ofLine = 5;
+  constexpr double ofTile = 8, ofPixel = 1.5;
+  // Where products of long vectors are as many as fill the core, lines that begin anew are felt.
+  const double ofLine = size_.lines > 1 && kernels.fmaLanes == blockLength ? 30 : 5;
   const double blocks = double(vectors) * kernels_.lanes / blockLength;
   const double loads = 0.5 * (vectors + pixels);
-  const double step = std::max({productCycles(kernels, blocks, pixels), loads, latencyCycles}) + 0.25;
+  // As in stepCycles(): of just enough chains of multiply-adds some wait for themselves.
+  const double slack = 1 + std::abs(vectors * pixels / 2.0 - latencyCycles);
+  const double step =
+      std::max({productCycles(kernels, blocks, pixels), loads, latencyCycles}) + 0.25 + 1 / (slack * slack);
   const double products = size_.lines * (ofLine + size_.values * step);
   return ofTile + ofPixel * pixels + std::max(products, double(vectors) * pixels);
 }
@@ -93,7 +99,7 @@ void SumTiles::runStrips(const ShortSumsCall& given, int firstLine, int pixels) 
     call.weightsTile = std::ptrdiff_t{lanes} * size_.lines * size_.values;
     // Where a strip is large its next tile takes the place of the next strip.
     const std::ptrdiff_t ofStrip = pixels * call.outputPixel;
-    const bool isSmall = ofStrip * static_cast<std::ptrdiff_t>(sizeof(float)) <= bytesAtOnce;
+    const bool isSmall = ofStrip * static_cast<std::ptrdiff_t>(sizeof(float)) <= bytesOfStrips;
     if (given.outputAhead != 0) call.outputAhead = isSmall ? ofStrip : lanes;
     const float* const weights = call.weights;
     call.weights += std::ptrdiff_t{firstLine} * size_.values * lanes;
