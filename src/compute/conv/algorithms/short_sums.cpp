@@ -21,8 +21,9 @@
 namespace tacc::conv {
 namespace {
 
-/// More values hide what a tile costs.
-constexpr int mostValues = 192;
+/// More values hide what a tile costs, but for so few pixels that all of them are one tile, whose weights are all that
+/// moves.
+constexpr int mostValues = 192, mostValuesOfTile = 4096, pixelsOfTile = 4;
 
 /// The shape of the forward convolution that computes the same.
 Shape asForward(const Description& d) {
@@ -295,7 +296,8 @@ bool servesShortSums(const Description& d) {
   const std::int64_t pixels = std::int64_t{s.batch} * forward.outHeight * forward.outWidth;
   const std::int64_t values = std::int64_t{s.kernelHeight} * s.kernelWidth * forward.inChannels;
   const std::int64_t weights = values * roundUp(forward.outChannels, blockLength);
-  return forward.padHeight >= 0 && forward.padWidth >= 0 && forward.dilationWidth == 1 && values <= mostValues &&
+  return forward.padHeight >= 0 && forward.padWidth >= 0 && forward.dilationWidth == 1 &&
+         values <= (pixels <= pixelsOfTile ? mostValuesOfTile : mostValues) &&
          pixels <= std::numeric_limits<int>::max() && staysInL2(static_cast<std::size_t>(weights) * sizeof(float));
 }
 

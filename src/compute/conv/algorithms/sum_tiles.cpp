@@ -31,8 +31,11 @@ double SumTiles::cyclesOfTile(const KernelSet& kernels, int vectors, int pixels)
   const double loads = 0.5 * (vectors + pixels);
   // As in stepCycles(): of just enough chains of multiply-adds some wait for themselves.
   const double slack = 1 + std::abs(vectors * pixels / 2.0 - latencyCycles);
-  const double step =
-      std::max({productCycles(kernels, blocks, pixels), loads, latencyCycles}) + 0.25 + 1 / (slack * slack);
+  constexpr double weightBytes = 48;                                                 // a cycle, from the L2 cache
+  const double waiting = vectors * pixels <= 6 ? latencyCycles / 2 : latencyCycles;  // small tiles have two sums
+  const double step = std::max({productCycles(kernels, blocks, pixels), loads, waiting,
+                                double(vectors) * kernels_.lanes * sizeof(float) / weightBytes}) +
+                      0.25 + 1 / (slack * slack);
   const double products = size_.lines * (ofLine + size_.values * step);
   return ofTile + ofPixel * pixels + std::max(products, double(vectors) * pixels);
 }

@@ -68,14 +68,18 @@ struct PixelPlaces {
   }
 };
 
+/// Tiles of few sums, which would wait for themselves, have them twice: for every other value.
+constexpr bool hasSumsTwice(int vectors, int pixels) { return vectors * pixels <= 6; }
+
 /// Adds the products of one line of the kernel; moves `weights` behind its rows.
 template <int kVectors, int kPixels>
-[[gnu::always_inline]] inline void addLine(Vector (&sum)[kPixels][kVectors], const float* input, std::ptrdiff_t pixel,
-                                           int values, const float*& weights) {
+[[gnu::always_inline]] inline void addLine(Vector (&sum)[kPixels][kVectors], Vector (&more)[kPixels][kVectors],
+                                           const float* input, std::ptrdiff_t pixel, int values,
+                                           const float*& weights) {
   constexpr int kRow = kVectors * TACC_LANES;
   constexpr int kUnrolled = 4;
   PixelPlaces places(input, pixel);
-  const auto addValue = [&](int value) __attribute__((always_inline)) {
+  const auto addValue = [&](int value, auto& to) __attribute__((always_inline)) {
     places.keep<kPixels>();
     Vector w[kVectors];
 #pragma GCC unroll 4
@@ -84,18 +88,19 @@ template <int kVectors, int kPixels>
     for (int p = 0; p < kPixels; ++p) {
       const Vector x = broadcast(reinterpret_cast<const float*>(places.at(p))[value]);
 #pragma GCC unroll 4
-      for (int v = 0; v < kVectors; ++v) sum[p][v] += w[v] * x;
+      for (int v = 0; v < kVectors; ++v) to[p][v] += w[v] * x;
     }
   };
   int left = values;
   for (; left >= kUnrolled; left -= kUnrolled) {
 #pragma GCC unroll 4
-    for (int value = 0; value < kUnrolled; ++value) addValue(value);
+    for (int value = 0; value < kUnrolled; ++value)
+      addValue(value, hasSumsTwice(kVectors, kPixels) && value % 2 == 1 ? more : sum);
     places.moveOn(kUnrolled);
     weights += kUnrolled * kRow;
   }
   for (; left > 0; --left) {
-    addValue(0);
+    addValue(0, sum);
     places.moveOn(1);
     weights += kRow;
   }
@@ -188,10 +193,16 @@ void shortSums(const ShortSumsCall& given) {
 #pragma GCC unroll 14
         for (int p = 0; p < kPixels; ++p) sum[p][v] = start;
       }
+      Vector more[kPixels][kVectors] = {};
       const float* input = call.input + strip * stripInput;
       const float* row = weights;
       for (int line = 0; line < call.lines; ++line, input += call.inputLine) {
-        addLine<kVectors, kPixels>(sum, input, call.inputPixel, call.values, row);
+        addLine<kVectors, kPixels>(sum, more, input, call.inputPixel, call.values, row);
+      }
+      if constexpr (hasSumsTwice(kVectors, kPixels)) {
+#pragma GCC unroll 6
+        for (int i = 0; i < kPixels * kVectors; ++i)
+          sum[i / kVectors][i % kVectors] += more[i / kVectors][i % kVectors];
       }
       writeSums<kVectors, kPixels>(call, sum, at);
       weights += call.weightsTile;
