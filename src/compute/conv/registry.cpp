@@ -33,6 +33,7 @@ constexpr ConvAlgorithm algorithms[] = {
     {"direct", servesDirectBackwardData, makeDirectBackwardData, ConvOffer::byPrice, OutputLayouts::blockedOrNhwc},
     {"direct", servesDirectBackwardWeights, makeDirectBackwardWeights, ConvOffer::byPrice,
      OutputLayouts::blockedOrNhwc},
+    {"short-sums", servesShortSums, makeShortSums, ConvOffer::byPrice, OutputLayouts::blockedOrNhwc},
     {"tap-scatter", servesTapScatter, makeTapScatter},
     {"few-outputs", servesFewOutputs, makeFewOutputs, ConvOffer::byPrice, OutputLayouts::blockedOrNhwc},
     {"depthwise", servesDepthwise, makeDepthwise, ConvOffer::byPrice, OutputLayouts::blockedOrNhwc},

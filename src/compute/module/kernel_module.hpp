@@ -10,6 +10,7 @@
 #include "compute/conv/kernels/kernels.hpp"
 #include "compute/conv/kernels/plain_kernels.hpp"
 #include "compute/conv/kernels/planes_kernels.hpp"
+#include "compute/conv/kernels/short_sums_kernels.hpp"
 #include "compute/layers/kernels.hpp"
 #include "compute/simd/kernel_sets.hpp"
 #include "tacc/tacc.h"
@@ -24,6 +25,7 @@ struct KernelModule {
   decltype(&conv::set##PlaneKernels) set##PlaneKernels;                   \
   decltype(&conv::set##DepthwisePlaneKernels) set##DepthwisePlaneKernels; \
   decltype(&conv::set##PlainKernels) set##PlainKernels;                   \
+  decltype(&conv::set##ShortSums) set##ShortSums;                         \
   decltype(&layers::set##Table) set##Table;
   TACC_KERNEL_SETS(TACC_MEMBER)
 #undef TACC_MEMBER
@@ -57,6 +59,8 @@ constexpr std::uint64_t kernelLayout() {
                                    sizeof(conv::PlainKernels),
                                    sizeof(conv::PlainProductCall),
                                    sizeof(conv::PlainGradientCall),
+                                   sizeof(conv::ShortSumsKernels),
+                                   sizeof(conv::ShortSumsCall),
                                    sizeof(conv::Bf16x3Kernels),
                                    sizeof(layers::LayerKernels)}) {
     layout = layout * 1'000'003 + part;

@@ -51,6 +51,7 @@ const KernelModule& kernelModule() {
     return kernelModule().set##DepthwisePlaneKernels();                                              \
   }                                                                                                  \
   const conv::PlainKernels& conv::set##PlainKernels() { return kernelModule().set##PlainKernels(); } \
+  const conv::ShortSumsKernels& conv::set##ShortSums() { return kernelModule().set##ShortSums(); }   \
   const layers::LayerKernels& layers::set##Table() { return kernelModule().set##Table(); }
 TACC_KERNEL_SETS(TACC_DEFINE)
 #undef TACC_DEFINE

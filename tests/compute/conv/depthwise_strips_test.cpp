@@ -1,6 +1,7 @@
 // Channel-wise convolutions whose lines are several strips: strips are gone through in some lines at a time, where
 // vectors are short, and in few pixels of both halves of a block where there is a stride and lines are long, or where
 // tensors come from memory. Gradients of a half without channels are not computed.
+#include "compute/conv/core_model.hpp"
 #include "conv_case.hpp"
 
 namespace tacc::conv::test {
@@ -113,6 +114,31 @@ TEST(DepthwiseStrips, AreExactOfWhatComesFromMemory) {
       }
     }
   }
+}
+
+// Of whole blocks of NHWC, among them pixels that share sets of the L1 cache, which some kinds of cores copy first.
+TEST(DepthwiseStrips, AreExactInWholeBlocksOfNhwc) {
+  std::mt19937 random(14);
+  const auto from = [&](int least, int most) { return std::uniform_int_distribution<int>(least, most)(random); };
+  for (const CoreModel* model : {&nearCore, &meshCore}) {
+    pretendCoreModel(model);
+    for (const taccConvPass_t pass : {taccConvForward, taccConvBackwardData}) {
+      for (int i = 0; i < 40; ++i) {
+        const int kernel = i % 4 == 0 ? 5 : 3, channels = i % 5 == 0 ? 512 : blockLength * from(1, 12);
+        taccConvDesc_t desc =
+            channelWise(pass, from(kernel, 12), from(kernel, 40), kernel, from(1, 2), kernel / 2, channels);
+        desc.inputLayout = desc.outputLayout = taccLayoutNhwc;
+        desc.padWidth = from(0, kernel - 1);
+        chooseEpilogue(desc, random);
+        expectExactAsChosen(desc);
+      }
+    }
+  }
+  taccConvDesc_t large = channelWise(taccConvForward, 300, 301, 3, 2, 1, 96);  // stored non-temporally
+  large.batch = 1;
+  large.inputLayout = large.outputLayout = taccLayoutNhwc;
+  expectExactAsChosen(large);
+  pretendCoreModel(nullptr);
 }
 
 TEST(DepthwiseStrips, OfFewChannelsCostMoreThanPlanesOutsideTheNearestCache) {

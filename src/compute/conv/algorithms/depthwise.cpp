@@ -210,6 +210,9 @@ class Depthwise final : public LinesPlan {
   bool goesByPairs() const {
     constexpr int leastWidth = 28, pixels = 4;
     if (!hasPairStrips(blockLength / kernels_.fmaLanes, line_.kernelWidth, line_.strideWidth)) return false;
+    // In NHWC, where the blocks of a pixel follow each other, of any width.
+    if (isApart(description_) && parts_.front().kernel == kernels_.depthwiseApart[line_.kernelWidth][2])
+      return shape().inChannels % blockLength == 0;
     if (parts_.front().kernel != kernels_.depthwise[line_.kernelWidth][line_.strideWidth]) return false;
     return line_.strideWidth == 2 ? line_.outputWidth >= leastWidth && line_.outputWidth % pixels == 0
                                   : comesFromMemory();
@@ -263,8 +266,11 @@ class Depthwise final : public LinesPlan {
     blocksAtOnce_ = std::clamp(most, std::min(blocks(), leastBlocksOfApart), blocks());
   }
 
-  /// From memory, what is written to a copy costs more than reading lines several times from the L2 cache.
+  /// From memory, what is written to a copy costs more than reading lines several times from the L2 cache. So it does
+  /// on servers of Intel, whose L1 cache has 12 lines in a set, but for wide kernels that read a line in two parts.
   bool isCopied() const {
+    const bool readsParts = kernels_.fmaLanes < blockLength && line_.kernelWidth >= 5;
+    if (hasFarCaches() && !readsParts) return false;
     constexpr std::ptrdiff_t bytes = 2048;  // between pixels that use two sets of an L1 cache of 64
     return read_.pixel != blockLength && read_.pixel * static_cast<std::ptrdiff_t>(sizeof(float)) % bytes == 0 &&
            !comesFromMemory();

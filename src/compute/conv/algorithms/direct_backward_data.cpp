@@ -84,6 +84,11 @@ class DirectBackwardData final : public ConvPlan {
       } else {  // phase by phase, lines of the cache are written in no order that hardware looks ahead in
         cycles += isNonTemporal_ ? streamedCycles(bytes, bytesOfPhases()) : transferCycles(bytes, bytesOfPhases());
       }
+    } else if (isNonTemporal_ && hasFarCaches() && description_.inputLayout == taccLayoutNhwc) {
+      constexpr double bytesOfMemory = 12;  // some blocks of each pixel at a time
+      cycles = overlappedCycles(cycles, streamedCycles(double(shape().batch) * static_cast<double>(shape().inPlane()) *
+                                                           shape().inBlocks() * sizeof(float),
+                                                       bytesOfMemory));
     }
     return (cycles + apartCycles() + cutGroupCycles(description_)) / assumedHertz;
   }

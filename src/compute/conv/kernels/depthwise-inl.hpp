@@ -392,8 +392,9 @@ template <class Wide, class Narrow, int kPixel = blockLength>
 /// A line of the kernel, up to 7 wide.
 template <int kWidth, int kStride, int kPixel>
 void depthwise(const DepthwiseCall& call) {
-  if constexpr (hasPairStrips(vectorsOfBlock, kWidth, kStride) && kPixel != 0) {
-    // Of what comes from behind the L2 cache, what can be asked for at once is the limit.
+  if constexpr (hasPairStrips(vectorsOfBlock, kWidth, kStride) && (kPixel != 0 || kStride == 2)) {
+    // Of what comes from behind the L2 cache, what can be asked for at once is the limit; with a stride of 2 more is
+    // read for each product, and half of a line of the cache at a time takes twice as many instructions.
     constexpr int kFew = 4;
     if (call.goesByPairs) {
       using Strip = StripShape<kWidth, kStride, false, 0, kFew>;

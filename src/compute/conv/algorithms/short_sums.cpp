@@ -1,0 +1,309 @@
+// Results that are sums of few values, in NHWC on both sides: forward from few channels, and backward to the data of
+// few outputs. There a tile is over before what it costs beside its products is hidden, and what is written is most of
+// what moves. So tiles have kernels of their own (short_sums-inl.hpp) that go from tile to tile by themselves, and
+// write whole pixels in the order of memory.
+//
+// Values of a line of the kernel, of all of its taps and channels, follow each other in NHWC. Where there is padding,
+// what pixels at the ends of a line read is copied between zeros. Backward to the data is the same with the
+// taps turned round.
+#include <algorithm>
+#include <cstring>
+#include <limits>
+#include <string>
+
+#include "compute/conv/algorithms.hpp"
+#include "compute/conv/algorithms/caching.hpp"
+#include "compute/conv/algorithms/sum_tiles.hpp"
+#include "compute/conv/task_balance.hpp"
+#include "compute/conv/task_partition.hpp"
+#include "compute/conv/weights.hpp"
+
+namespace tacc::conv {
+namespace {
+
+/// More values hide what a tile costs, but for so few pixels that all of them are one tile, whose weights are all that
+/// moves.
+constexpr int mostValues = 192, mostValuesOfTile = 4096, pixelsOfTile = 4;
+
+/// The shape of the forward convolution that computes the same.
+Shape asForward(const Description& d) {
+  const Shape& s = d.shape;
+  Shape c = s;
+  if (d.pass == taccConvBackwardData) {
+    c.inChannels = s.outChannels;
+    c.height = s.outHeight;
+    c.width = s.outWidth;
+    c.outChannels = s.inChannels;
+    c.outHeight = s.height;
+    c.outWidth = s.width;
+    c.padHeight = (s.kernelHeight - 1) * s.dilationHeight - s.padHeight;
+    c.padWidth = (s.kernelWidth - 1) * s.dilationWidth - s.padWidth;
+  }
+  if (c.kernelWidth == 1) c.dilationWidth = 1;
+  return c;
+}
+
+int valuesOf(const Shape& forward) { return forward.kernelHeight * forward.kernelWidth * forward.inChannels; }
+
+/// A product of matrices is one line, of all images.
+SumSize sizeOf(const Shape& forward) {
+  const bool isProduct = forward.isProduct();
+  return {forward.kernelHeight, forward.kernelWidth * forward.inChannels, forward.outChannels,
+          isProduct ? forward.batch * forward.outHeight * forward.outWidth : forward.outWidth};
+}
+
+bool streams(const Description& d, const Shape& forward) {
+  return isNonTemporalResult(d) && !d.residual && !d.accumulate && forward.outChannels % blockLength == 0;
+}
+
+/// Pixels of a line of results, of which those at an end read what is outside the image: a copy of what they read lies
+/// between zeros.
+class EdgePixels {
+ public:
+  /// Strips [from, to).
+  EdgePixels(const Shape& forward, const SumTiles& tiles, int from, int to)
+      : from_(from), to_(to), channels_(forward.inChannels), width_(forward.width), lines_(forward.kernelHeight) {
+    if (isEmpty()) return;
+    begin_ = tiles.firstPixel(from) * forward.strideWidth - forward.padWidth;
+    end_ = (tiles.firstPixel(to) - 1) * forward.strideWidth - forward.padWidth + forward.kernelWidth;
+  }
+
+  int from() const { return from_; }
+  int to() const { return to_; }
+  bool isEmpty() const { return from_ >= to_; }
+  std::ptrdiff_t line() const { return std::ptrdiff_t{end_ - begin_} * channels_; }
+  /// Floats of the copy, a multiple of 16.
+  std::size_t floats() const { return static_cast<std::size_t>((lines_ * line() + 15) / 16 * 16); }
+  double copyCycles() const {
+    constexpr double perLine = 30, floatsOfCycle = 8;
+    return isEmpty() ? 0 : lines_ * (perLine + static_cast<double>(line()) / floatsOfCycle);
+  }
+
+  void clear(float* copy) const { std::fill_n(copy, floats(), 0.0F); }
+  /// From a line of the image to a line of the copy that has been cleared.
+  void fill(const float* image, float* copy) const {
+    const int first = std::max(begin_, 0), last = std::min(end_, width_);
+    if (first >= last) return;
+    std::memcpy(copy + std::ptrdiff_t{first - begin_} * channels_, image + std::ptrdiff_t{first} * channels_,
+                static_cast<std::size_t>(last - first) * static_cast<std::size_t>(channels_) * sizeof(float));
+  }
+
+ private:
+  int from_, to_;
+  int channels_, width_, lines_;
+  int begin_ = 0, end_ = 0;  // pixels of the image, some of them outside
+};
+
+class ShortSums final : public ConvPlan {
+ public:
+  ShortSums(const Description& d, const KernelSet& kernels, const Shape& forward, const SumTiles& tiles)
+      : ConvPlan(std::string(kernels.vectors) + " " + std::to_string(tiles.pixels()) + "x" +
+                 std::to_string(tiles.vectors())),
+        description_(d),
+        forward_(forward),
+        tiles_(tiles),
+        left_(forward, tiles, 0, stripsOfLeft()),
+        right_(forward, tiles, std::max(left_.to(), firstOfRight()), tiles.strips()),
+        isNonTemporal_(streams(d, forward)),
+        areShort_(kernels.fmaLanes < blockLength),
+        fetchesOutput_(areShort_ || valuesOf(forward) <= mostFetching) {
+    const std::size_t rows =
+        isProduct() ? static_cast<std::size_t>(tiles_.strips()) : static_cast<std::size_t>(forward.outHeight);
+    const std::size_t pieces = isProduct() ? 1 : static_cast<std::size_t>(forward.batch);
+    parts_ = balancedCut({pieces, rows}, static_cast<std::size_t>(d.maxWorkers)).rowParts;
+  }
+
+  std::size_t workspaceBytes() const override {
+    return biasWorkspaceBytes(description_) +
+           scratchFloats() * sizeof(float) * static_cast<std::size_t>(description_.maxWorkers);
+  }
+  std::size_t packedFloats() const override { return tiles_.packedFloats(); }
+  double predictedSeconds() const override {
+    const Shape& c = forward_;
+    double cycles = callCycles + tiles_.cycles();
+    if (!isProduct()) {
+      constexpr double ofLine = 100;
+      const double inside =
+          insidePairs(c.outHeight, c.kernelHeight, c.strideHeight, c.dilationHeight, c.padHeight, c.height) /
+          (double(c.outHeight) * c.kernelHeight);
+      const double copied = left_.copyCycles() + right_.copyCycles();
+      cycles = double(c.batch) * c.outHeight * (ofLine + inside * (tiles_.cycles() + copied));
+    }
+    const double written = double(c.batch) * c.outHeight * c.outWidth * c.outChannels * sizeof(float);
+    const double read = double(c.batch) * c.height * c.width * c.inChannels * sizeof(float);
+    constexpr double bytesOfMemory = 12;
+    const double moved = isNonTemporal_ ? streamedCycles(written, bytesOfMemory) + transferCycles(read, bytesOfMemory)
+                                        : transferCycles(written + read, bytesOfMemory);
+    // Products of short vectors take long enough to hide what is fetched meanwhile.
+    return (areShort_ ? std::max(cycles, moved) : overlappedCycles(cycles, moved)) / assumedHertz;
+  }
+
+  void pack(const float* weights, float* packed) const override {
+    const Shape& s = description_.shape;
+    std::fill_n(packed, packedFloats(), 0.0F);
+    for (int out = 0; out < s.outBlocks(); ++out) {
+      for (int in = 0; in < s.inBlocks(); ++in) {
+        for (int r = 0; r < s.kernelHeight; ++r) {
+          for (int t = 0; t < s.kernelWidth; ++t) {
+            packBlock(weights, weightBlock(s, description_.weightLayout, 0, out, in, r, t), out * blockLength,
+                      in * blockLength, isForward() ? r : s.kernelHeight - 1 - r,
+                      isForward() ? t : s.kernelWidth - 1 - t, packed);
+          }
+        }
+      }
+    }
+  }
+
+  void run(const Buffers& buffers, const TaskExecutor& executor) const override {
+    const ShortSumsCall call = callOf(buffers);
+    if (isProduct()) {
+      executor.forEach(parts_, [&](std::size_t index, int) {
+        const TaskPart some = partOf(static_cast<std::size_t>(tiles_.strips()), parts_, index);
+        const auto first = static_cast<int>(some.from);
+        const int pixel = tiles_.firstPixel(first);
+        tiles_.run(from(call, pixel, pixel), 0, first, static_cast<int>(some.to));
+        if (call.isNonTemporal) endNonTemporal();
+      });
+      return;
+    }
+    float* const scratch = static_cast<float*>(buffers.workspace) + biasWorkspaceBytes(description_) / sizeof(float);
+    executor.forEach(static_cast<std::size_t>(forward_.batch) * parts_, [&](std::size_t index, int worker) {
+      const auto image = static_cast<std::ptrdiff_t>(index / parts_);
+      const TaskPart lines = partOf(static_cast<std::size_t>(forward_.outHeight), parts_, index % parts_);
+      runLines(from(call, image * forward_.height * forward_.width, image * forward_.outHeight * forward_.outWidth),
+               static_cast<int>(lines.from), static_cast<int>(lines.to),
+               scratch + static_cast<std::size_t>(worker) * scratchFloats());
+      if (call.isNonTemporal) endNonTemporal();
+    });
+  }
+
+ private:
+  /// Where vectors are long, products of more values than these take as long as fetching what they are written to.
+  static constexpr int mostFetching = 16;
+
+  bool isForward() const { return description_.pass == taccConvForward; }
+  bool isProduct() const { return forward_.isProduct(); }
+  std::size_t scratchFloats() const { return left_.floats() + right_.floats(); }
+
+  /// Strips of a line that read pixels before the image; the first of those that read some behind it.
+  int stripsOfLeft() const {
+    int strips = 0;
+    while (!isProduct() && strips < tiles_.strips() &&
+           tiles_.firstPixel(strips) * forward_.strideWidth < forward_.padWidth)
+      ++strips;
+    return strips;
+  }
+  int firstOfRight() const {
+    int strip = tiles_.strips();
+    const auto end = [&](int pixel) { return pixel * forward_.strideWidth - forward_.padWidth + forward_.kernelWidth; };
+    while (!isProduct() && strip > 0 && end(tiles_.firstPixel(strip) - 1) > forward_.width) --strip;
+    return strip;
+  }
+
+  void packBlock(const float* weights, const WeightBlock& block, int firstOut, int firstIn, int line, int column,
+                 float* packed) const {
+    const int row = (line * forward_.kernelWidth + column) * forward_.inChannels;
+    for (int k = 0; k < block.outs; ++k) {
+      for (int c = 0; c < block.ins; ++c) {
+        const int result = isForward() ? firstOut + k : firstIn + c, value = isForward() ? firstIn + c : firstOut + k;
+        const SumTiles::Place place = tiles_.placeOf(result);
+        packed[place.packed + std::ptrdiff_t{row + value} * place.lanes + result - place.channel] =
+            weights[block.base + k * block.outStep + c * block.inStep];
+      }
+    }
+  }
+
+  /// Of everything, from the first pixel on.
+  ShortSumsCall callOf(const Buffers& buffers) const {
+    ShortSumsCall call{};
+    call.input = isForward() ? buffers.input : buffers.outputGradient;
+    call.inputPixel = std::ptrdiff_t{forward_.strideWidth} * forward_.inChannels;
+    call.lines = forward_.kernelHeight;
+    call.values = forward_.kernelWidth * forward_.inChannels;
+    call.weights = buffers.packedWeights;
+    call.bias = paddedBias(description_, buffers);
+    call.addend = description_.residual ? buffers.residual : description_.accumulate ? buffers.result : nullptr;
+    call.output = buffers.result;
+    call.outputPixel = forward_.outChannels;
+    call.activation = description_.activation;
+    call.isNonTemporal = isNonTemporal_ && isAligned(buffers.result);
+    call.outputAhead = fetchesOutput_ && !call.isNonTemporal ? 1 : 0;
+    return call;
+  }
+
+  /// The same from other pixels on, of the input and of the result.
+  ShortSumsCall from(ShortSumsCall call, std::ptrdiff_t inPixel, std::ptrdiff_t outPixel) const {
+    call.input += inPixel * forward_.inChannels;
+    call.output += outPixel * forward_.outChannels;
+    if (call.addend != nullptr) call.addend += outPixel * forward_.outChannels;
+    return call;
+  }
+
+  /// Lines [first, end) of the result of an image.
+  void runLines(const ShortSumsCall& image, int first, int end, float* scratch) const {
+    const Shape& c = forward_;
+    if (!left_.isEmpty()) left_.clear(scratch);
+    if (!right_.isEmpty()) right_.clear(scratch + left_.floats());
+    for (int line = first; line < end; ++line) {
+      const int read = line * c.strideHeight - c.padHeight;  // by the kernel's first line
+      const int kernelLine = std::min(c.kernelHeight, firstInside(read, c.dilationHeight));
+      const int kernelEnd = std::min(c.kernelHeight, endInside(read, c.dilationHeight, c.height));
+      const std::ptrdiff_t pixel =
+          kernelLine < kernelEnd ? std::ptrdiff_t{read + kernelLine * c.dilationHeight} * c.width : 0;
+      ShortSumsCall call = from(image, pixel, std::ptrdiff_t{line} * c.outWidth);
+      call.lines = std::max(0, kernelEnd - kernelLine);
+      call.inputLine = std::ptrdiff_t{c.dilationHeight} * c.width * c.inChannels;
+      runEdge(left_, call, kernelLine, scratch);
+      if (left_.to() < right_.from()) {
+        const int firstPixel = tiles_.firstPixel(left_.to());
+        tiles_.run(from(call, firstPixel * c.strideWidth - c.padWidth, firstPixel), kernelLine, left_.to(),
+                   right_.from());
+      }
+      runEdge(right_, call, kernelLine, scratch + left_.floats());
+    }
+  }
+
+  /// `line`: from the beginning of the lines of the image and of the result on.
+  void runEdge(const EdgePixels& edge, const ShortSumsCall& line, int kernelLine, float* copy) const {
+    if (edge.isEmpty()) return;
+    for (int r = 0; r < line.lines; ++r) edge.fill(line.input + r * line.inputLine, copy + r * edge.line());
+    ShortSumsCall call = from(line, 0, tiles_.firstPixel(edge.from()));
+    call.input = copy;
+    call.inputLine = edge.line();
+    tiles_.run(call, kernelLine, edge.from(), edge.to());
+  }
+
+  Description description_;
+  Shape forward_;  // of the forward convolution that computes the same
+  SumTiles tiles_;
+  EdgePixels left_, right_;
+  bool isNonTemporal_;
+  bool areShort_;  // vectors: less than a line of the cache
+  bool fetchesOutput_;
+  std::size_t parts_ = 1;  // of the strips of a product, or of an image's lines
+};
+
+}  // namespace
+
+bool servesShortSums(const Description& d) {
+  const Shape& s = d.shape;
+  const bool isBackward = d.pass == taccConvBackwardData;
+  if (d.pass == taccConvBackwardWeights || s.groups != 1 || d.inputLayout != taccLayoutNhwc ||
+      d.outputLayout != taccLayoutNhwc || d.pairs.areRead || d.pairs.areWritten)
+    return false;
+  if (isBackward && (s.strideHeight != 1 || s.strideWidth != 1)) return false;
+  const Shape forward = asForward(d);
+  const std::int64_t pixels = std::int64_t{s.batch} * forward.outHeight * forward.outWidth;
+  const std::int64_t values = std::int64_t{s.kernelHeight} * s.kernelWidth * forward.inChannels;
+  const std::int64_t weights = values * roundUp(forward.outChannels, blockLength);
+  return forward.padHeight >= 0 && forward.padWidth >= 0 && forward.dilationWidth == 1 &&
+         values <= (pixels <= pixelsOfTile ? mostValuesOfTile : mostValues) &&
+         pixels <= std::numeric_limits<int>::max() && staysInL2(static_cast<std::size_t>(weights) * sizeof(float));
+}
+
+std::unique_ptr<ConvPlan> makeShortSums(const Description& d, const KernelSet& kernels) {
+  const Shape forward = asForward(d);
+  return std::make_unique<ShortSums>(d, kernels, forward, SumTiles(kernels, sizeOf(forward), streams(d, forward)));
+}
+
+}  // namespace tacc::conv

@@ -1,0 +1,102 @@
+// Results that are sums of few values, in NHWC: exactly what the definition says, forward and backward to the data, and
+// the same bits for every number of threads. Tensors lie between pages that may not be touched.
+#include <gtest/gtest.h>
+
+#include <random>
+
+#include "between_pages.hpp"
+#include "same_bits.hpp"
+
+namespace tacc::conv::test {
+namespace {
+
+class ShortSums : public testing::TestWithParam<taccConvPass_t> {
+ protected:
+  int from(int least, int most) { return std::uniform_int_distribution<int>(least, most)(random_); }
+
+  /// `values`: channels that are summed over, `results`: those that are written.
+  taccConvDesc_t layer(int batch, int values, int results, int height, int width, int kernel) {
+    const bool isForward = GetParam() == taccConvForward;
+    taccConvDesc_t desc = convolution(GetParam(), batch, isForward ? values : results, height, width,
+                                      isForward ? results : values, kernel);
+    desc.inputLayout = desc.outputLayout = taccLayoutNhwc;
+    desc.weightLayout = from(0, 1) == 0 ? taccWeightsKcrs : taccWeightsBlocked;
+    desc.algorithm = "short-sums";
+    return desc;
+  }
+
+  std::mt19937 random_{29};
+};
+
+TEST_P(ShortSums, AreExactForEveryWidthOfTiles) {
+  for (int results = 1; results <= 80; ++results) {
+    // One line of as many pixels as there are in no tile, in one, and in several.
+    taccConvDesc_t desc = layer(1, from(1, 40), results, 1, results % 3 == 0 ? from(1, 14) : from(15, 60), 1);
+    chooseEpilogue(desc, random_);
+    expectExactBetweenPages(desc, results % 4 == 0 ? 3 : 1, results % 2 == 0);
+  }
+}
+
+TEST_P(ShortSums, AreExactForDrawnKernels) {
+  for (int i = 0; i < 90; ++i) {
+    const int kernel = from(1, 5), values = std::max(1, from(1, 180) / (kernel * kernel));
+    taccConvDesc_t desc = layer(from(1, 3), values, from(1, 70), from(kernel, 20), from(kernel, 30), kernel);
+    desc.kernelWidth = from(1, kernel);
+    desc.padHeight = from(0, desc.kernelHeight - 1);
+    desc.padWidth = from(0, desc.kernelWidth - 1);
+    if (desc.height > 2 * kernel) desc.dilationHeight = from(1, 2);
+    if (GetParam() == taccConvForward) {  // lines outside the image, and strides, are there in this pass alone
+      desc.padHeight += from(0, 5) / 5;
+      desc.strideHeight = from(1, 3);
+      desc.strideWidth = from(1, 3);
+    }
+    chooseEpilogue(desc, random_);
+    expectExactBetweenPages(desc, i % 4 < 2 ? 1 : 3, i % 2 == 0);
+  }
+}
+
+TEST_P(ShortSums, AreExactForManyImagesAndLargeResults) {
+  for (const int batch : {2, 37}) expectExactBetweenPages(layer(batch, 12, 40, 1, 1, 1), 3, true);
+  for (const int values : {193, 1000}) expectExactBetweenPages(layer(from(1, 4), values, 75, 1, 1, 1), 2, true);
+  expectExactBetweenPages(layer(1, 3, 48, 210, 211, 1), 2, true);  // stored non-temporally
+  expectExactBetweenPages(layer(1, 2, 96, 150, 151, 3), 1, true);
+}
+
+TEST_P(ShortSums, AreTheSameBitsForEveryNumberOfThreads) {
+  for (int i = 0; i < 6; ++i) {
+    const int kernel = 1 + 2 * (i % 3);
+    expectSameBitsForEveryNumberOfThreads(layer(from(1, 2), from(1, 7), from(1, 90), 19, 23, kernel), 4);
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Exact, ShortSums, testing::Values(taccConvForward, taccConvBackwardData),
+                         [](const testing::TestParamInfo<taccConvPass_t>& tested) {
+                           return tested.param == taccConvForward ? "Forward" : "BackwardData";
+                         });
+
+/// What another algorithm would have to do is refused: strides backward, groups, blocks, and many values.
+TEST(ShortSumsChoice, ServesNothingElse) {
+  const auto serves = [](taccConvDesc_t desc) {
+    desc.algorithm = "short-sums";
+    const Description d = withKernels(understand(desc), *availableKernels().front());
+    return cheapestServing(d, *availableKernels().front()).plan != nullptr;
+  };
+  taccConvDesc_t desc = convolution(taccConvBackwardData, 1, 64, 9, 9, 8, 3);
+  desc.inputLayout = desc.outputLayout = taccLayoutNhwc;
+  EXPECT_TRUE(serves(desc));
+  taccConvDesc_t other = desc;
+  other.strideWidth = 2;
+  EXPECT_FALSE(serves(other));
+  other = desc;
+  other.groups = 4;
+  EXPECT_FALSE(serves(other));
+  other = desc;
+  other.outputLayout = taccLayoutNchw16c;
+  EXPECT_FALSE(serves(other));
+  other = desc;
+  other.outChannels = 64;
+  EXPECT_FALSE(serves(other));
+}
+
+}  // namespace
+}  // namespace tacc::conv::test
