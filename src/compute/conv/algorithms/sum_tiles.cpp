@@ -26,7 +26,7 @@ SumTiles::SumTiles(const KernelSet& kernels, const SumSize& size, bool ofWholeLi
 double SumTiles::cyclesOfTile(const KernelSet& kernels, int vectors, int pixels) const {
   constexpr double ofTile = 8, ofPixel = 1.5;
   // Where products of long vectors are as many as fill the core, lines that begin anew are felt.
-  const double ofLine = size_.lines > 1 && kernels.fmaLanes == blockLength ? 30 : 5;
+  const double ofLine = size_.lines > 1 && kernels.fmaLanes == blockLength ? 30 : 7;
   const double blocks = double(vectors) * kernels_.lanes / blockLength;
   const double loads = 0.5 * (vectors + pixels);
   // As in stepCycles(): of just enough chains of multiply-adds some wait for themselves.
