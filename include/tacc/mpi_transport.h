@@ -137,8 +137,9 @@ static inline void taccMpiDestroy(void* context) {
   free(self);
 }
 
-/** Fills in *transport over a duplicate of `comm`, so that tacc's messages meet no others. Called by all ranks of
- * `comm`, which become the communicator's ranks in the same order. What was filled in is the caller's to destroy.
+/** Fills in *transport over a communicator of its own, so that tacc's messages meet no others; it has none of the
+ * attributes of `comm`, so that no callback that copies them is called. Called by all ranks of `comm`, which become the
+ * communicator's ranks in the same order. What was filled in is the caller's to destroy.
  */
 static inline taccResult_t taccMpiTransport(MPI_Comm comm, taccTransport_t* transport) {
   taccTransport_t table = {
@@ -148,7 +149,7 @@ static inline taccResult_t taccMpiTransport(MPI_Comm comm, taccTransport_t* tran
   int isKnown = 0;
   taccMpiContext_t* context = (taccMpiContext_t*)malloc(sizeof(taccMpiContext_t));
   if (context == NULL) return taccSystemError;
-  if (MPI_Comm_dup(comm, &context->comm) != MPI_SUCCESS) {
+  if (MPI_Comm_split(comm, 0, 0, &context->comm) != MPI_SUCCESS) {
     free(context);
     return taccSystemError;
   }
