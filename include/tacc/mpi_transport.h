@@ -137,8 +137,21 @@ static inline void taccMpiDestroy(void* context) {
   free(self);
 }
 
-/** Fills in *transport over a duplicate of `comm`, so that tacc's messages meet no others. Called by all ranks of
- * `comm`, which become the communicator's ranks in the same order. What was filled in is the caller's to destroy.
+/** A communicator of the ranks of `comm`, in the same order. Not a duplicate, which would have the attributes, and not
+ * a part, for which MPICH and Open MPI wait for ever while an MPI_Comm_idup is under way. Collective over `comm`.
+ */
+static inline int taccMpiCommOfItsOwn(MPI_Comm comm, MPI_Comm* made) {
+  MPI_Group group;
+  int code = MPI_Comm_group(comm, &group);
+  if (code != MPI_SUCCESS) return code;
+  code = MPI_Comm_create(comm, group, made);
+  MPI_Group_free(&group);
+  return code;
+}
+
+/** Fills in *transport over a communicator of its own, so that tacc's messages meet no others; it has none of the
+ * attributes of `comm`, so that no callback that copies them is called. Called by all ranks of `comm`, which become the
+ * communicator's ranks in the same order. What was filled in is the caller's to destroy.
  */
 static inline taccResult_t taccMpiTransport(MPI_Comm comm, taccTransport_t* transport) {
   taccTransport_t table = {
@@ -148,7 +161,7 @@ static inline taccResult_t taccMpiTransport(MPI_Comm comm, taccTransport_t* tran
   int isKnown = 0;
   taccMpiContext_t* context = (taccMpiContext_t*)malloc(sizeof(taccMpiContext_t));
   if (context == NULL) return taccSystemError;
-  if (MPI_Comm_dup(comm, &context->comm) != MPI_SUCCESS) {
+  if (taccMpiCommOfItsOwn(comm, &context->comm) != MPI_SUCCESS) {
     free(context);
     return taccSystemError;
   }

@@ -57,7 +57,7 @@ TACC_MPI_ENTRY taccMpi_Waitany(int count, MPI_Request* requests, int* index, MPI
   if (!concernsOperations()) return PMPI_Waitany(count, requests, index, status);
   const Inside inside;
   RequestArray array(count, requests);
-  if (!array.hasOperations()) return PMPI_Waitany(count, requests, index, status);
+  if (!array.hasOperations() || index == nullptr) return PMPI_Waitany(count, requests, index, status);
   int flag = 0;
   const int code =
       array.askUntil([&] { return PMPI_Testany(count, requests, index, &flag, status); }, [&] { return flag != 0; });
@@ -78,7 +78,8 @@ TACC_MPI_ENTRY taccMpi_Waitsome(int count, MPI_Request* requests, int* completed
   if (!concernsOperations()) return PMPI_Waitsome(count, requests, completed, indices, statuses);
   const Inside inside;
   RequestArray array(count, requests);
-  if (!array.hasOperations()) return PMPI_Waitsome(count, requests, completed, indices, statuses);
+  if (!array.hasOperations() || completed == nullptr || indices == nullptr)
+    return PMPI_Waitsome(count, requests, completed, indices, statuses);
   const int code = array.askUntil([&] { return PMPI_Testsome(count, requests, completed, indices, statuses); },
                                   [&] { return *completed != 0; });  // MPI_UNDEFINED where none is active
   return code == MPI_SUCCESS ? array.codeOfSeveral(code, std::max(*completed, 0), indices, statuses) : code;

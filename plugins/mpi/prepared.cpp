@@ -176,7 +176,11 @@ MPI_Datatype KeptTypes::keep(MPI_Datatype type) {
   if (knownTypes.find(type) != nullptr) return type;
   types_.reserve(types_.size() + 1);
   MPI_Datatype kept = MPI_DATATYPE_NULL;
-  if (PMPI_Type_dup(type, &kept) != MPI_SUCCESS) throw std::runtime_error("MPI does not duplicate a derived type");
+  // One element of it, and no duplicate: that would have the program's attributes, and MPI would call what copies them.
+  if (PMPI_Type_contiguous(1, type, &kept) != MPI_SUCCESS || PMPI_Type_commit(&kept) != MPI_SUCCESS) {
+    if (kept != MPI_DATATYPE_NULL) PMPI_Type_free(&kept);
+    throw std::runtime_error("MPI does not keep a derived type");
+  }
   types_.push_back(kept);
   return kept;
 }

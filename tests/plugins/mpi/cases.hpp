@@ -28,6 +28,9 @@ void runSequences(unsigned seed, bool isTacc, bool hasOthers);
 void runSequencesInThreads(unsigned seed, bool isTacc);
 /// The same programs again and again: they leave neither descriptors nor memory behind.
 void soakSequences(unsigned seed);
+/// So many communicators that are made, used and freed in drawn order leave no more behind; rank 0 prints what is
+/// taken.
+void soakCommunicators(int number);
 /// On two ranks.
 void pollCollective();
 /// Blocks and elements further apart than an int counts bytes.

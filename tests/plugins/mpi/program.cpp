@@ -2,7 +2,8 @@
 //   program WHAT mpi|tacc [seed]
 // WHAT: calls, communicators, corners, corners_comms, many, threads, messages, requests, nonblocking,
 // nonblocking_threads, persistent, many_persistent, unfinished, cancelled, polled, learned, counted, lengthened,
-// alternated, sequences, sequences_threads, beside, far, soak; overlap, whose seed is a number of bytes; large, of MiB.
+// alternated, sequences, sequences_threads, beside, far, soak; soak_comms, whose seed is a number of communicators;
+// overlap, whose seed is a number of bytes; large, of MiB.
 #include <algorithm>
 #include <cstring>
 #include <filesystem>
@@ -351,6 +352,8 @@ int run(std::string_view what, unsigned seed, bool isTacc) {
     moveMuch(static_cast<std::size_t>(seed) << 20, isTacc);
   else if (what == "soak")
     soakSequences(seed);
+  else if (what == "soak_comms")
+    soakCommunicators(static_cast<int>(seed));
   else if (what == "overlap")
     measureOverlap(seed);
   else if (what == "unfinished")

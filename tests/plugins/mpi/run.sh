@@ -1,7 +1,7 @@
 #!/bin/sh
 # run.sh WHAT MPI PROGRAM LIBRARY [MORE]: runs a program on 1 to 4 ranks, as it is and with libtacc_mpi preloaded; or, for `counted`,
-# `learned`, `many_persistent`, `polled`, `contest`, `off`, `mixed`, `hosts`, `network`, `loaded`, `spawned`, `fortran`, `fortran_f08` and
-# `stranger`, what their parts below say. Skipped where the MPI is missing. By hand: TACC_TEST_SEEDS="1 2 3" for other draws.
+# `learned`, `many_persistent`, `polled`, `contest`, `off`, `mixed`, `hosts`, `network`, `loaded`, `spawned`, `told_*`, `soak_comms`, `fortran`,
+# `fortran_f08` and `stranger`, what their parts below say. Skipped where the MPI is missing. By hand: TACC_TEST_SEEDS="1 2 3" for other draws.
 what=$1 mpi=$2 program=$3 library=$4
 case $mpi in
   mpich) launcher=mpiexec.mpich; command -v $launcher >/dev/null || launcher=mpiexec.hydra ;;
@@ -156,6 +156,13 @@ case $what in
     saysNot 'some ranks only'
     says 'MPI_Barrier +3 +0 +0  -$'
     ;;
+  soak_comms)  # communicators that come and go
+    for ranks in 2 4; do
+      preloaded $ranks on "$program" soak_comms tacc 300
+      says 'all right'
+      saysNot 'tacc:'
+    done
+    ;;
   mixed)  # preloaded into some ranks of this host only
     run 1 env LD_PRELOAD="$library" TACC_MPI=report "$program" counted : -n 2 "$program" counted
     says 'tacc: libtacc_mpi is preloaded into some ranks only \(rank 1, 2 has none\), so all calls go to MPI'
@@ -205,6 +212,28 @@ case $what in
     esac
     says 'all right'
     [ "$(printf '%s\n' "$output" | grep -c 'started apart: 201$')" = 2 ] || fail "not both worlds say what they passed on"
+    ;;
+  told_*)  # what MPI tells the program must be the same with the library, whatever that takes over
+    part=${what#told_}
+    same() { ranks=$1; mode=$2; shift 2; preloaded $ranks $mode env "$@" "$program" $part $seed
+      [ "$output" = "$told" ] || { echo "$told" >"$expected"; output=$(echo "$output" | diff "$expected" -); fail "$* $mode: other lines"; }; }
+    expected=$(mktemp) && trap 'rm -f "$expected"' EXIT || fail "no place for a copy"
+    for seed in ${TACC_TEST_SEEDS:-1}; do
+      for ranks in 2 3 4; do
+        run $ranks "$program" $part $seed
+        says 'rank 1 was told:'
+        told=$output
+        same $ranks on TACC_MPI_NONBLOCKING=0 TACC_MPI_CONTEST=off
+        [ $ranks = 2 ] || continue
+        same 2 off LC_ALL=C
+        same 2 on TACC_MPI_NONBLOCKING=0 TACC_MPI_CONTEST=1
+        # Not Open MPI 4.1, whose MPI_Comm_idup and another communicator made beside it may wait for ever.
+        [ $mpi = openmpi ] || same 2 on TACC_TRANSPORT=mpi TACC_SHM=off
+      done
+    done
+    # So much is taken over of what was compared.
+    preloaded 2 report "$program" $part
+    says '^  MPI_Allreduce +[1-9][0-9]+ '
     ;;
   stranger)  # programs that are not MPI's
     output=$(LD_PRELOAD=$library sh -c 'echo well' 2>&1) || fail "a shell with the library preloaded"

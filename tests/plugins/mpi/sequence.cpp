@@ -2,6 +2,7 @@
 // nonblocking ones that are under way, which are completed in any order. What they leave is compared with MPI's own
 // calls.
 #include <algorithm>
+#include <cstdio>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
@@ -12,6 +13,7 @@
 
 #include "beside.hpp"
 #include "cases.hpp"
+#include "corners.hpp"
 #include "sequence_call.hpp"
 #include "sequence_comms.hpp"
 
@@ -180,6 +182,40 @@ void soakSequences(unsigned seed) {
     if (round == rounds - 1 && taken.kib > before.kib + before.kib / 4)
       complain(std::to_string(taken.kib) + " KiB at the end, before " + std::to_string(before.kib));
   }
+}
+
+void soakCommunicators(int number) {
+  constexpr int kept = 8;
+  const int rank = rankIn(MPI_COMM_WORLD), ranks = ranksIn(MPI_COMM_WORLD);
+  std::vector<MPI_Comm> comms(kept, MPI_COMM_NULL);
+  Draws draws(1);
+  Taken before{};
+  for (int made = 0; made < number; ++made) {
+    MPI_Comm& comm = comms[static_cast<std::size_t>(draws.upTo(kept - 1))];
+    if (comm != MPI_COMM_NULL) MPI_Comm_free(&comm);
+    made % 3 == 0 ? MPI_Comm_dup(MPI_COMM_WORLD, &comm)
+                  : MPI_Comm_split(MPI_COMM_WORLD, made % 3 == 1 ? 0 : rank % 2, -rank, &comm);
+    int sum = 1;
+    MPI_Allreduce(MPI_IN_PLACE, &sum, 1, MPI_INT, MPI_SUM, comm);
+    if (sum != ranksIn(comm)) complain("other numbers over communicator " + std::to_string(made));
+    if (made % 16 == 0) {  // with a thread
+      MPI_Request request = MPI_REQUEST_NULL;
+      std::vector<int> numbers(1 << 15, 1);
+      MPI_Iallreduce(MPI_IN_PLACE, numbers.data(), 1 << 15, MPI_INT, MPI_SUM, comm, &request);
+      MPI_Wait(&request, MPI_STATUS_IGNORE);
+    }
+    if (made == number / 5) before = takenByProcess();
+  }
+  const Taken taken = takenByProcess();
+  // Parts of the world take descriptors while they are there, and there are more or fewer of them.
+  constexpr int descriptorsOfOne = 12;
+  const std::string level = std::to_string(taken.descriptors) + " descriptors and " + std::to_string(taken.kib) +
+                            " KiB, before " + std::to_string(before.descriptors) + " and " + std::to_string(before.kib);
+  if (rank == 0) std::printf("after %d communicators on %d ranks: %s\n", number, ranks, level.c_str());
+  if (taken.descriptors > before.descriptors + descriptorsOfOne * kept) complain("too many: " + level);
+  if (taken.kib > before.kib + before.kib / 4) complain("too much: " + level);
+  for (MPI_Comm& comm : comms)
+    if (comm != MPI_COMM_NULL) MPI_Comm_free(&comm);
 }
 
 void runSequencesInThreads(unsigned seed, bool isTacc) {
