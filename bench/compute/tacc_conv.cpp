@@ -31,6 +31,15 @@ bool isBetterPlain(const taccConvDesc_t& desc, const std::string& algorithm) {
   return predictedSeconds(plain) < predictedSeconds(desc);
 }
 
+/// The same of the input of a first layer, in NHWC.
+bool isBetterNhwc(const taccConvDesc_t& desc) {
+  constexpr int few = 8;
+  if (desc.pass != taccConvForward || desc.inChannels > few) return false;
+  taccConvDesc_t nhwc = desc;
+  nhwc.inputLayout = taccLayoutNhwc;
+  return predictedSeconds(nhwc) < predictedSeconds(desc);
+}
+
 class TaccContestant final : public ConvContestant {
  public:
   TaccContestant(const ConvProblem& problem, int threads, bool winograd, const std::string& algorithm)
@@ -50,6 +59,8 @@ class TaccContestant final : public ConvContestant {
       desc.inputLayout = desc.outputLayout = problem.plainLayout;
     } else if (isBetterPlain(desc, algorithm)) {
       desc.inputLayout = desc.outputLayout = taccLayoutNchw;
+    } else if (algorithm.empty() && isBetterNhwc(desc)) {
+      desc.inputLayout = taccLayoutNhwc;
     }
     inputLayout_ = desc.inputLayout;
     outputLayout_ = desc.outputLayout;

@@ -13,9 +13,9 @@
 #include "compute/conv/algorithms/caching.hpp"
 #include "compute/conv/algorithms/direct_shapes.hpp"
 #include "compute/conv/amx/bf16x3_jobs.hpp"
+#include "compute/conv/amx/bf16x3_weights.hpp"
 #include "compute/conv/amx/line_rows.hpp"
 #include "compute/conv/task_partition.hpp"
-#include "compute/conv/weights.hpp"
 
 namespace tacc::conv {
 namespace {
@@ -183,52 +183,7 @@ Bf16x3Products::Work Bf16x3Products::workOf(const Bf16x3Job& job, std::size_t pa
 }
 
 void Bf16x3Products::pack(const float* weights, float* packed) const {
-  /// The weights of one tap and a block, in rows of output channels.
-  const auto gather = [&](int group, int inBlock, int outBlock, int kernelTap, float* rows) {
-    std::fill_n(rows, tileFloats, 0.0F);
-    if (inBlock >= sides_.inBlocks) return;
-    const Shape& s = description_.shape;
-    if (readsLines_) {
-      gatherLine(s, description_.weightLayout, weights, {kernelTap, inBlock, outBlock}, rows);
-      return;
-    }
-    const WeightBlock block =
-        weightBlock(s, description_.weightLayout, group, sides_.isForward ? outBlock : inBlock,
-                    sides_.isForward ? inBlock : outBlock, kernelTap / s.kernelWidth, kernelTap % s.kernelWidth);
-    const int ins = sides_.isForward ? block.ins : block.outs, outs = sides_.isForward ? block.outs : block.ins;
-    const std::ptrdiff_t inStep = sides_.isForward ? block.inStep : block.outStep;
-    const std::ptrdiff_t outStep = sides_.isForward ? block.outStep : block.inStep;
-    for (int in = 0; in < ins; ++in) {
-      for (int out = 0; out < outs; ++out) {
-        rows[in * blockLength + out] = weights[block.base + in * inStep + out * outStep];
-      }
-    }
-  };
-  /// One tile: pairs of channels of two blocks that are read, of one block that is written.
-  const auto packTile = [&](int group, int pair, int block, int kernelTap, float* to) {
-    alignas(64) float gathered[2][tileFloats];
-    for (int which = 0; which < 2; ++which) gather(group, 2 * pair + which, block, kernelTap, gathered[which]);
-    if (kernels_.parts == 1) {
-      // Channels that follow each other are pairs, as in the rows.
-      for (int k = 0; k < tileRows; ++k) {
-        const float* const first = gathered[0] + std::ptrdiff_t{2} * k * blockLength;  // both lie one after the other
-        std::transform(first, first + blockLength, first + blockLength, to + k * blockLength, pairOf);
-      }
-      return;
-    }
-    const Bf16x3Run rows{0, 0, blockLength};
-    Bf16x3Work work{.run = &rows,
-                    .end = &rows + 1,
-                    .rows = blockLength,
-                    .fetchRun = &rows + 1,
-                    .even = gathered[0],
-                    .odd = gathered[1],
-                    .evenStep = blockLength,
-                    .oddStep = blockLength,
-                    .output = reinterpret_cast<std::byte*>(to),
-                    .partStep = tileBytes};
-    kernels_.split(work, blockLength);
-  };
+  const Bf16x3Weights source(description_, kernels_, weights);
   float* to = packed;
   for (const Bf16x3Job& job : jobs_) {
     for (int set = 0; set < sides_.groups * columnSets(); ++set) {
@@ -236,7 +191,7 @@ void Bf16x3Products::pack(const float* weights, float* packed) const {
       for (int pair = 0; pair < sides_.inPairs(); ++pair) {
         for (const int tap : job.kernelTaps) {
           for (int block = first; block < std::min(first + columns_, sides_.outBlocks); ++block) {
-            packTile(group, pair, block, tap, to);
+            source.pack(group, pair, block, tap, to);
             to += weightTileBytes() / static_cast<std::ptrdiff_t>(sizeof(float));
           }
         }
