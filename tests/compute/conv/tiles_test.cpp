@@ -148,6 +148,15 @@ TEST_P(Tiles, AreExactForFewChannels) {
   }
 }
 
+/// Lines that end within tiles: what is between them is nowhere, or the place of another phase of a stride.
+TEST_P(Tiles, AreExactForNarrowImages) {
+  for (int i = 0; i < 3 * draws(); ++i) {
+    taccConvDesc_t desc = convolution(GetParam(), from(1, 3), from(1, 40), from(1, 40), from(1, 6), from(1, 40), 1);
+    chooseKernel(desc, random_);
+    expectExact(finished(desc));
+  }
+}
+
 std::string nameOf(const testing::TestParamInfo<taccConvPass_t>& tested) {
   constexpr const char* names[] = {"Forward", "BackwardData", "BackwardWeights"};
   return names[tested.param];

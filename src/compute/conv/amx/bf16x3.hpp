@@ -68,6 +68,7 @@ struct DeliverWork {
   int positions = 0;                        // of the tiles, side by side, that there are
   int blocks = 0;                           // block == blocks: done
   const std::ptrdiff_t* outputs = nullptr;  // where each position is, in numbers from `output`; negative: nowhere
+  const std::uint8_t* areRuns = nullptr;    // of each tile of positions, whether they are pixels that follow each other
   const float* bias = nullptr;              // or null
   const void* addend = nullptr;             // laid out as the output and may be it; or null
   void* output = nullptr;

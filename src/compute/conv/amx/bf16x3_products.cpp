@@ -68,6 +68,7 @@ class Bf16x3Products final : public ConvPlan {
     std::vector<std::ptrdiff_t> steps;    // bytes from a position to its row for each step
     std::vector<std::ptrdiff_t> inPlace;  // the same where pixels are rows
     std::vector<std::ptrdiff_t> outputs;  // of the positions of a part
+    std::vector<std::uint8_t> areRuns;    // of each tile of them, whether it is of pixels that follow each other
     std::size_t packed;                   // where its weights begin, in floats
   };
   Work workOf(const Bf16x3Job& job, std::size_t packed) const;
@@ -171,12 +172,20 @@ class Bf16x3Products final : public ConvPlan {
 };
 
 Bf16x3Products::Work Bf16x3Products::workOf(const Bf16x3Job& job, std::size_t packed) const {
-  Work work{{}, {}, image_.outputs(job.outHeight, job.outWidth, sides_.out.image, job.outLine, job.outPixel), packed};
+  Work work{
+      {}, {}, image_.outputs(job.outHeight, job.outWidth, sides_.out.image, job.outLine, job.outPixel), {}, packed};
   for (int pair = 0; pair < sides_.inPairs(); ++pair) {
     for (const Tap& tap : job.taps) {
       work.steps.push_back((std::ptrdiff_t{image_.phaseOf(tap)} * sides_.inPairs() + pair) * pairStep() +
                            image_.distanceOf(tap) * rowBytes);
     }
+  }
+  for (std::size_t tile = 0; tile + tileRows <= work.outputs.size(); tile += tileRows) {
+    const auto first = work.outputs.begin() + static_cast<std::ptrdiff_t>(tile);
+    const auto isNoNext = [&](std::ptrdiff_t one, std::ptrdiff_t next) {
+      return one < 0 || next != one + job.outPixel;
+    };
+    work.areRuns.push_back(std::adjacent_find(first, first + tileRows, isNoNext) == first + tileRows ? 1 : 0);
   }
   for (int pair = 0; pair < sides_.inPairs(); ++pair) work.inPlace.push_back(pair * rowBytes);
   return work;
@@ -306,6 +315,7 @@ void Bf16x3Products::multiplyStrips(const Share& share, std::size_t job, std::si
                .positions = std::min(tiles * tileRows, positions - position),
                .blocks = blocks,
                .outputs = work.outputs.data() + position,
+               .areRuns = work.areRuns.data() + position / tileRows,
                .bias = bias,
                .addend = addend,
                .output = output,

@@ -70,6 +70,7 @@ class HalvesDelivery {
  public:
   explicit HalvesDelivery(const DeliverWork& work)
       : outputs_(work.outputs),
+        areRuns_(work.areRuns),
         output_(static_cast<std::uint16_t*>(work.output)),
         addend_(static_cast<const std::uint16_t*>(work.addend)),
         next_(work.outputBlock),
@@ -81,7 +82,7 @@ class HalvesDelivery {
         isLine_(isWhole_ && next_ == 16) {}
 
   [[gnu::always_inline]] void deliver(const float* sums, int from, int end) const {
-    if (isWhole_ && end - from == tileRows && isRun(from)) {
+    if (isWhole_ && end - from == tileRows && areRuns_[from / tileRows] != 0) {
       deliverRun(sums, outputs_[from]);
       return;
     }
@@ -100,12 +101,6 @@ class HalvesDelivery {
   }
 
  private:
-  /// Whether 16 positions are pixels that follow each other. Places grow from one position to the next, but for those
-  /// that are nowhere.
-  bool isRun(int from) const {
-    const std::ptrdiff_t first = outputs_[from], last = outputs_[from + tileRows - 1];
-    return first >= 0 && last - first == (tileRows - 1) * pixel_;
-  }
   /// Stores are of whole lines where they can be: of two blocks of a pixel, or of two pixels of a block.
   [[gnu::always_inline]] void deliverRun(const float* sums, std::ptrdiff_t at) const {
     if (kBlocks == 2 && next_ == 16) {
@@ -164,6 +159,7 @@ class HalvesDelivery {
   }
 
   const std::ptrdiff_t* outputs_;
+  const std::uint8_t* areRuns_;
   std::uint16_t* output_;
   const std::uint16_t* addend_;
   std::ptrdiff_t next_, pixel_;
