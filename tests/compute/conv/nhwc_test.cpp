@@ -17,7 +17,7 @@ std::set<std::string> servingInPlace(const taccConvDesc_t& desc) {
   for (const KernelSet* kernels : availableKernels()) {
     const Description d = withKernels(understand(desc), *kernels);
     for (const ConvAlgorithm& algorithm : allAlgorithms()) {
-      if (algorithm.offer != ConvOffer::byNameOnly && serves(algorithm, d)) names.emplace(algorithm.name);
+      if (algorithm.offer == ConvOffer::byPrice && serves(algorithm, d)) names.emplace(algorithm.name);
     }
   }
   return names;

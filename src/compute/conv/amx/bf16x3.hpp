@@ -97,7 +97,10 @@ struct ProductCall {
   int steps;
   std::ptrdiff_t fetchAt;  // bytes from `b` from where on lines of the cache are brought into the second one
   int fetchLines;          // in each step
-  float* sums;             // 4 tiles of 16 x 16, then [m][n]; aligned to 64 bytes
+  // Rows that a later call reads, as many lines each as there are steps: a line of each is brought there in a step.
+  const std::byte* rowsAhead;
+  int rowsAheadCount;
+  float* sums;  // 4 tiles of 16 x 16, then [m][n]; aligned to 64 bytes
 };
 
 struct Bf16x3Kernels {

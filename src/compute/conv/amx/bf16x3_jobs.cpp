@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "compute/conv/algorithms/caching.hpp"
 #include "compute/conv/algorithms/direct_shapes.hpp"
 #include "compute/conv/cost.hpp"
 
@@ -104,6 +105,12 @@ bool readsInPlace(const Description& d) {
   const int channels = sides.isForward ? d.shape.inPerGroup() : d.shape.outPerGroup();
   return partsOfNumber(d) == 1 && sides.in.block == blockLength && d.shape.isProduct() &&
          channels % (2 * blockLength) == 0;
+}
+
+bool writesNonTemporally(const Description& d) {
+  const SplitSides sides(d);
+  if (partsOfNumber(d) == splitParts) return sides.out.pixel == blockLength && isNonTemporalResult(d);
+  return layers::isTooLargeForCaches(static_cast<std::size_t>(d.shape.batch * sides.out.image) * sizeof(std::uint16_t));
 }
 
 std::vector<Bf16x3Job> splitJobs(const Description& d) {

@@ -42,6 +42,9 @@ bool readsInPlace(const Description& d);
 /// other, so that a step takes them all, and not a tap of mostly zeros. Forward only.
 bool readsLines(const Description& d);
 
+/// Whether results are stored non-temporally; of bfloat16 whole lines of the cache only, which the kernels see to.
+bool writesNonTemporally(const Description& d);
+
 /// Sizes of both sides, of one group of channels unless it says otherwise.
 struct SplitSides {
   explicit SplitSides(const Description& d);

@@ -32,7 +32,7 @@ class Bf16x3Products final : public ConvPlan {
         columns_(2),
         readsInPlace_(readsInPlace(d)),
         readsLines_(readsLines(d)),
-        isNonTemporal_(kernels.parts == splitParts && sides_.out.pixel == blockLength && isNonTemporalResult(d)) {
+        isNonTemporal_(writesNonTemporally(d)) {
     image_.findRuns(sides_.in.steps());
     if (readsLines_) {
       image_.cutRuns([&](const Bf16x3Run& run) { return cutAtBorders(d.shape, run); });
@@ -43,6 +43,8 @@ class Bf16x3Products final : public ConvPlan {
     constexpr int fewTiles = 4;
     if (fetchesWeights_ && mostTiles() <= fewTiles) columns_ = 1;
     if (!fetchesWeights_) stripsAtOnce_ = stripsInL1();
+    comesFromMemory_ =
+        !fetchesWeights_ && bytesOf(d.shape.batch * sides_.in.image) > static_cast<std::ptrdiff_t>(l2CacheBytes());
     for (const Bf16x3Job& job : jobs_) {
       work_.push_back(workOf(job, packedFloats_));
       packedFloats_ += static_cast<std::size_t>(sides_.groups) * groupFloats(job);
@@ -168,7 +170,7 @@ class Bf16x3Products final : public ConvPlan {
   std::size_t packedFloats_ = 0;
   bool readsInPlace_;  // pixels are rows
   bool readsLines_;    // lines of the kernel are
-  bool isNonTemporal_, fetchesWeights_ = false;
+  bool isNonTemporal_, fetchesWeights_ = false, comesFromMemory_ = false;
 };
 
 Bf16x3Products::Work Bf16x3Products::workOf(const Bf16x3Job& job, std::size_t packed) const {
@@ -335,6 +337,15 @@ void Bf16x3Products::multiplyStrips(const Share& share, std::size_t job, std::si
       product.a = isLast ? share.last + group * groupUnits() * pairStep() : input + position * rowBytes;
     }
     product.aTile = tileRows * product.aRow;
+    if (readsInPlace_ && comesFromMemory_) {
+      const std::size_t later = strips.from + static_cast<std::size_t>(i) + stripsAtOnce_;
+      const bool isThere = later + 1 < allStrips;
+      const int each = ceilDivide(tilesOfStrip() * tileRows, sides_.groups * columnSets());
+      const int row = static_cast<int>(set) * each;
+      product.rowsAheadCount = isThere ? std::clamp(tilesOfStrip() * tileRows - row, 0, each) : 0;
+      product.rowsAhead = share.input + bytesOf(group * sides_.in.group) +
+                          (static_cast<std::ptrdiff_t>(later) * tilesOfStrip() * tileRows + row) * product.aRow;
+    }
     product.fetchAt =
         count == 1 ? stepsAhead * product.bStep : blocks * blockBytes + i * steps * product.fetchLines * rowBytes;
     product.sums = sums;

@@ -78,12 +78,17 @@ class HalvesDelivery {
         activation_(work.activation),
         bias_{biasOf(work, 0), biasOf(work, kBlocks - 1)},
         masks_{maskOf(work, 0), maskOf(work, kBlocks - 1)},
+        isNonTemporal_(work.isNonTemporal),
         isWhole_(work.lastMask == 0xFFFF),
         isLine_(isWhole_ && next_ == 16) {}
 
   [[gnu::always_inline]] void deliver(const float* sums, int from, int end) const {
     if (isWhole_ && end - from == tileRows && areRuns_[from / tileRows] != 0) {
-      deliverRun(sums, outputs_[from]);
+      if (isNonTemporal_ && areLines(outputs_[from])) {
+        deliverRun<true>(sums, outputs_[from]);
+      } else {
+        deliverRun<false>(sums, outputs_[from]);
+      }
       return;
     }
     for (int i = from; i < end; ++i, sums += 16) {
@@ -101,31 +106,48 @@ class HalvesDelivery {
   }
 
  private:
+  /// Whether a run's stores are lines of the cache, which may be written without being read.
+  bool areLines(std::ptrdiff_t at) const {
+    constexpr std::uintptr_t inLine = rowBytes - 1;
+    const bool areBeside = (kBlocks == 2 && next_ == 16) || pixel_ == 16;
+    const std::ptrdiff_t distances = pixel_ == 16 ? (kBlocks == 2 ? next_ : 0) : pixel_;
+    const auto bytes = reinterpret_cast<std::uintptr_t>(output_ + at);
+    return areBeside && ((bytes | static_cast<std::uintptr_t>(distances * 2)) & inLine) == 0;
+  }
+  template <bool kIsNonTemporal>
+  [[gnu::always_inline]] static void storeLine(std::uint16_t* to, __m512i numbers) {
+    if constexpr (kIsNonTemporal) {
+      _mm512_stream_si512(reinterpret_cast<__m512i*>(to), numbers);
+    } else {
+      _mm512_storeu_si512(to, numbers);
+    }
+  }
   /// Stores are of whole lines where they can be: of two blocks of a pixel, or of two pixels of a block.
+  template <bool kIsNonTemporal>
   [[gnu::always_inline]] void deliverRun(const float* sums, std::ptrdiff_t at) const {
     if (kBlocks == 2 && next_ == 16) {
 #pragma GCC unroll 16
       for (int i = 0; i < tileRows; ++i, at += pixel_) {
         const __m512 value = finished<0>(_mm512_load_ps(sums + i * 16), at);
         const __m512 next = finished<1>(_mm512_load_ps(sums + tileFloats + i * 16), at + next_);
-        _mm512_storeu_si512(output_ + at, reinterpret_cast<__m512i>(_mm512_cvtne2ps_pbh(next, value)));
+        storeLine<kIsNonTemporal>(output_ + at, reinterpret_cast<__m512i>(_mm512_cvtne2ps_pbh(next, value)));
       }
       return;
     }
 #pragma GCC unroll 8
     for (int i = 0; i < tileRows; i += 2, at += 2 * pixel_) {
-      deliverPixels<0>(sums + i * 16, at);
-      if constexpr (kBlocks == 2) deliverPixels<1>(sums + tileFloats + i * 16, at + next_);
+      deliverPixels<0, kIsNonTemporal>(sums + i * 16, at);
+      if constexpr (kBlocks == 2) deliverPixels<1, kIsNonTemporal>(sums + tileFloats + i * 16, at + next_);
     }
   }
-  template <int kBlock>
+  template <int kBlock, bool kIsNonTemporal>
   [[gnu::always_inline]] void deliverPixels(const float* sums, std::ptrdiff_t at) const {
     const __m512 value = finished<kBlock>(_mm512_load_ps(sums), at);
     const __m512 next = finished<kBlock>(_mm512_load_ps(sums + 16), at + pixel_);
     const auto numbers = reinterpret_cast<__m512i>(_mm512_cvtne2ps_pbh(next, value));
     std::uint16_t* const to = output_ + at;
     if (pixel_ == 16) {
-      _mm512_storeu_si512(to, numbers);
+      storeLine<kIsNonTemporal>(to, numbers);
     } else {
       _mm256_storeu_si256(reinterpret_cast<__m256i*>(to), _mm512_castsi512_si256(numbers));
       _mm256_storeu_si256(reinterpret_cast<__m256i*>(to + pixel_), _mm512_extracti64x4_epi64(numbers, 1));
@@ -166,7 +188,7 @@ class HalvesDelivery {
   taccActivation_t activation_;
   __m512 bias_[2];
   __mmask16 masks_[2];
-  bool isWhole_, isLine_;  // a line of the cache
+  bool isNonTemporal_, isWhole_, isLine_;  // a line of the cache
 };
 
 template <int kBlocks, Epilogue kEpilogue>

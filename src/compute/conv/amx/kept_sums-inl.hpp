@@ -58,6 +58,8 @@ void multiplyKeeping(const ProductCall& call, const Chores& chores) {
   for (int step = 0;;) {
     if (step < 2) deliverSome<Number>(before, tileRows);
     for (int line = 0; line < call.fetchLines; ++line, fetch += rowBytes) __builtin_prefetch(fetch, 0, 2);
+    const std::byte* row = call.rowsAhead + step * rowBytes;
+    for (int i = 0; i < call.rowsAheadCount; ++i, row += call.aRow) __builtin_prefetch(row, 0, 2);
     if (splitRows > 0) {
       split<Kind>(*chores.split, splits);
       splitRows -= splits;
