@@ -1,6 +1,7 @@
 // Backward to the data by products of all taps: exactly what the definition says, for any kernel, stride and padding.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <random>
 
 #include "../guarded_buffer.hpp"
