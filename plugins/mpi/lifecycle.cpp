@@ -73,8 +73,12 @@ std::optional<Contests::Turn> settleContest(Function function, const char* name,
 
 namespace {
 
-/// A thread has to wake up for each of them, which takes longer than MPI needs for small ones.
-constexpr int usualLeastWithRequest = 65536;
+/// A thread has to wake up for each of them, and the caller at its end, which takes longer than MPI needs for small
+/// ones. Sums gain more than others.
+struct LeastBytes {
+  int summed, moved;
+};
+constexpr LeastBytes usualLeastWithRequest = {65536, 4 << 20};
 
 /// A contest takes some dozen calls, which this many before it pay for.
 constexpr int usualCallsBeforeContest = 100;
@@ -87,14 +91,15 @@ std::string_view valueOf(const char* name) {
 
 /// TACC_MPI_NONBLOCKING: how many bytes make it worth to take over collectives with requests. Nothing for what it must
 /// not be.
-std::optional<int> leastBytesWithRequest() {
+std::optional<LeastBytes> leastBytesWithRequest() {
   const std::string_view text = valueOf("TACC_MPI_NONBLOCKING");
   if (text.empty()) return usualLeastWithRequest;
-  if (text == "off") return INT_MAX;
+  constexpr LeastBytes none = {INT_MAX, INT_MAX};
+  if (text == "off") return none;
   int bytes = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), bytes);
   if (error != std::errc() || end != text.data() + text.size() || bytes < 0) return std::nullopt;
-  return bytes;
+  return LeastBytes{bytes, bytes};
 }
 
 /// TACC_MPI_CONTEST: how many calls of a kind before it is measured who is the faster one; 0: it is not. Nothing for
@@ -154,7 +159,7 @@ void start() {
     std::fprintf(stderr, "tacc: MPI_Pack of this MPI adds to the data, so all calls go to MPI\n");
   const bool isWanted = isKnown && mode != "off";
   const bool usesMpiTransport = valueOf("TACC_TRANSPORT") == "mpi";
-  const std::optional<int> leastBytes = leastBytesWithRequest();
+  const std::optional<LeastBytes> leastBytes = leastBytesWithRequest();
   if (!leastBytes && rank == 0)
     std::fprintf(stderr,
                  "tacc: TACC_MPI_NONBLOCKING is \"%s\"; it must be a number of bytes, or off. It is taken for off\n",
@@ -168,9 +173,9 @@ void start() {
   // The same bits in every run: who sums must not depend on times.
   const int contests = valueOf("TACC_REPRODUCIBLE") == "on" ? 0 : contestAfter.value_or(0);
   // The least of each; of bytes the most.
-  std::array<int, 5> mine{isWanted && packsPlainly, usesMpiTransport, !isWanted, -leastBytes.value_or(INT_MAX),
-                          contests};
-  std::array<int, 5> least{};
+  const LeastBytes bytes = leastBytes.value_or(LeastBytes{INT_MAX, INT_MAX});
+  std::array<int, 6> mine{isWanted && packsPlainly, usesMpiTransport, !isWanted, -bytes.summed, contests, -bytes.moved};
+  std::array<int, 6> least{};
   PMPI_Allreduce(mine.data(), least.data(), static_cast<int>(mine.size()), MPI_INT, MPI_MIN, MPI_COMM_WORLD);
   if (rank == 0 && least[0] == 0 && least[2] == 0 && packsPlainly)
     std::fprintf(stderr, "tacc: TACC_MPI is off on some ranks and on on others, so all calls go to MPI\n");
@@ -184,7 +189,9 @@ void start() {
   // Over MPI's messages the thread that carries a collective on would have to call MPI.
   self.takesRequests = least[1] == 0;
   self.contestAfter = static_cast<std::uint32_t>(least[4]);
-  self.leastWithRequest = least[3] == -INT_MAX ? SIZE_MAX : static_cast<std::size_t>(-least[3]);
+  const auto bytesOf = [](int most) { return most == -INT_MAX ? SIZE_MAX : static_cast<std::size_t>(-most); };
+  self.leastWithRequest = bytesOf(least[3]);
+  self.leastMoved = bytesOf(least[5]);
 }
 
 void end() noexcept {

@@ -5,21 +5,40 @@
 
 namespace tacc::mpi {
 
+namespace {
+
+bool sumsUp(Kind kind) {
+  switch (kind) {
+    case Kind::allreduce:
+    case Kind::reduce:
+    case Kind::scan:
+    case Kind::exscan:
+    case Kind::reduceScatter:
+    case Kind::reduceScatterBlock:
+      return true;
+    default:
+      return false;
+  }
+}
+
+}  // namespace
+
 std::optional<Passed> reasonToPass(Kind kind, std::size_t bytes, Communicator& communicator, bool isLocal) {
-  Plugin& self = plugin();
+  const Plugin& self = plugin();
+  const std::size_t least = sumsUp(kind) ? self.leastWithRequest : self.leastMoved;
   if (!self.takesRequests) return Passed::mpiTransport;
-  if (self.leastWithRequest == SIZE_MAX) return Passed::small;
+  if (least == SIZE_MAX) return Passed::small;
   // Of what a rank does not know of the others it must not ask them, unless it may wait.
-  if (self.leastWithRequest > 0 && UsualBytes::isAbout(kind)) {
+  if (least > 0 && UsualBytes::isAbout(kind)) {
     UsualBytes& usual = communicator.usual;
     if (isLocal) usual.note(kind, bytes);
     if (isLocal && !usual.isKnown(kind)) return Passed::unknown;
     bytes = isLocal ? usual.known(kind) : mostOf(bytes, communicator);
   }
-  if (bytes < self.leastWithRequest) return Passed::small;
+  if (bytes < least) return Passed::small;
   if (communicator.tacc != nullptr) return std::nullopt;
   if (isLocal) return Passed::notJoined;
-  self.communicators.join(communicator);
+  plugin().communicators.join(communicator);
   return communicator.passed;
 }
 

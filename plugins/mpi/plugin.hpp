@@ -28,7 +28,8 @@ struct Plugin {
   Requests requests;
   // Equal on all ranks:
   bool takesRequests = false;          // collectives with requests are taken over
-  std::size_t leastWithRequest = 0;    // bytes that make them worth it
+  std::size_t leastWithRequest = 0;    // bytes that make them worth it, where they sum up
+  std::size_t leastMoved = 0;          // and where they only move
   std::uint32_t contestAfter = 0;      // calls of a kind, before it is measured who is the faster one; 0: it is not
   std::atomic<double> nextContest{0};  // by this rank's clock, of calls that were compared before
   bool hasBegun = false;               // MPI_Init has been called here
