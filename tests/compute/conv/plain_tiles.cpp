@@ -146,7 +146,7 @@ void storeSums(float* sums) { std::copy(tiles.begin(), tiles.end(), sums); }
 template <class Number, bool kCopies, int kRows, int kColumns>
 void multiply(const ProductCall& call, const Chores& chores) {
   constexpr int parts = partsOfKind<Number>;
-  if (chores.areInTiles) storeSums(chores.deliver->keptSums);
+  if (chores.areInTiles) storeSums(chores.deliver->sums);
   deliver<Number>(*chores.deliver);
   if (chores.splitRows > 0) split<Number, kCopies>(*chores.split, chores.splitRows);
   std::fill_n(call.sums, 4 * tileFloats, 0.0F);

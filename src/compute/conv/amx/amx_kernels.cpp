@@ -149,7 +149,7 @@ template <class Kind, int kRows, int kColumns>
 void multiply(const ProductCall& call, const Chores& chores) {
   constexpr int kTiles = kRows * kColumns;
   constexpr int kSets = setsOf<kRows, kColumns>;
-  if (chores.areInTiles) storeSums(chores.deliver->keptSums);
+  if (chores.areInTiles) storeSums(chores.deliver->sums);
   clearAll();
   const int slots = (Kind::kParts == 1 ? 1 : 6) * call.steps + 1;
   // A few rows at a time, or calls would cost more than they do.

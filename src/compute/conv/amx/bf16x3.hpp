@@ -62,8 +62,7 @@ struct RegroupCall {
 /// What is still to be delivered of the sums of some tiles:
 ///   output(position, block n) = epilogue(sums[m][n] + bias[n] + addend), rows being positions of 16 channels.
 struct DeliverWork {
-  const float* sums = nullptr;
-  float* keptSums = nullptr;                // the same, while they are in the tiles
+  float* sums = nullptr;
   int position = 0, block = 0;              // the next one
   int positions = 0;                        // of the tiles, side by side, that there are
   int blocks = 0;                           // block == blocks: done

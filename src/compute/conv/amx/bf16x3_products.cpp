@@ -313,7 +313,6 @@ void Bf16x3Products::multiplyStrips(const Share& share, std::size_t job, std::si
     DeliverWork& deliver = progress.deliver[progress.side];
     float* const sums = share.sums + progress.side * 4 * tileFloats;
     deliver = {.sums = sums,
-               .keptSums = sums,
                .positions = std::min(tiles * tileRows, positions - position),
                .blocks = blocks,
                .outputs = work.outputs.data() + position,
@@ -472,7 +471,7 @@ void Bf16x3Products::run(const Buffers& buffers, const TaskExecutor& executor) c
       }
     }
     DeliverWork& last = progress.deliver[1 - progress.side];
-    if (progress.areInTiles) kernels_.storeSums(last.keptSums);
+    if (progress.areInTiles) kernels_.storeSums(last.sums);
     kernels_.deliver(last);
     kernels_.end();
   });

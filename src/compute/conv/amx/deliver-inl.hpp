@@ -109,7 +109,7 @@ class HalvesDelivery {
   /// Whether a run's stores are lines of the cache, which may be written without being read.
   bool areLines(std::ptrdiff_t at) const {
     constexpr std::uintptr_t inLine = rowBytes - 1;
-    const bool areBeside = (kBlocks == 2 && next_ == 16) || pixel_ == 16;
+    const bool areBeside = (kBlocks == 2 && isLine_) || pixel_ == 16;
     const std::ptrdiff_t distances = pixel_ == 16 ? (kBlocks == 2 ? next_ : 0) : pixel_;
     const auto bytes = reinterpret_cast<std::uintptr_t>(output_ + at);
     return areBeside && ((bytes | static_cast<std::uintptr_t>(distances * 2)) & inLine) == 0;
@@ -125,7 +125,7 @@ class HalvesDelivery {
   /// Stores are of whole lines where they can be: of two blocks of a pixel, or of two pixels of a block.
   template <bool kIsNonTemporal>
   [[gnu::always_inline]] void deliverRun(const float* sums, std::ptrdiff_t at) const {
-    if (kBlocks == 2 && next_ == 16) {
+    if (kBlocks == 2 && isLine_) {
 #pragma GCC unroll 16
       for (int i = 0; i < tileRows; ++i, at += pixel_) {
         const __m512 value = finished<0>(_mm512_load_ps(sums + i * 16), at);

@@ -40,7 +40,7 @@ void multiplyKeeping(const ProductCall& call, const Chores& chores) {
   using Number = typename Kind::Number;
   DeliverWork& before = *chores.deliver;
   if (call.steps == 0) {  // pixels that no tap reaches
-    if (chores.areInTiles) storeAll(before.keptSums);
+    if (chores.areInTiles) storeAll(before.sums);
     clearAll();
     if (chores.splitRows > 0) split<Kind>(*chores.split, chores.splitRows);
     deliver<Number>(before);
@@ -49,7 +49,7 @@ void multiplyKeeping(const ProductCall& call, const Chores& chores) {
   const int splits = (chores.splitRows + call.steps - 1) / call.steps;
   int splitRows = chores.splitRows;
   if (chores.areInTiles) {
-    firstStep<true>(call, before.keptSums);
+    firstStep<true>(call, before.sums);
   } else {
     firstStep<false>(call, nullptr);
   }
