@@ -17,6 +17,7 @@ using tacc::guard;
 using tacc::compute_check::checkExecutor;
 using tacc::compute_check::checkWorkspace;
 using tacc::compute_check::kernels;
+using tacc::compute_check::kernelsForFloats;
 using tacc::compute_check::require;
 using tacc::compute_check::requireAligned;
 namespace conv = tacc::conv;
@@ -156,7 +157,9 @@ taccResult_t taccConvPlanCreate(taccConvPlan_t* plan, const taccConvDesc_t* desc
     conv::Description description = conv::understand(*desc);
     const std::shared_ptr<const conv::ConvTuning> tuning = conv::currentTuning();
     if (description.algorithm.empty() && tuning != nullptr) description.algorithm = tuning->find(description);
-    conv::ChosenPlan chosen = conv::makePlan(description, kernels());
+    // What is named may be what tiles alone serve.
+    const bool mayBeSlow = !description.isBfloat16 && description.algorithm.empty();
+    conv::ChosenPlan chosen = conv::makePlan(description, mayBeSlow ? kernelsForFloats() : kernels());
     auto made = std::make_unique<taccConvPlan>(
         taccConvPlan{std::move(description), chosen.algorithm, std::move(chosen.plan), nullptr, {}});
     made->info = infoOf(*made);

@@ -9,6 +9,7 @@
 using tacc::fail;
 using tacc::guard;
 using tacc::compute_check::kernels;
+using tacc::compute_check::kernelsForFloats;
 using tacc::compute_check::require;
 using tacc::compute_check::requireAligned;
 namespace conv = tacc::conv;
@@ -52,7 +53,9 @@ taccResult_t taccConvChainPlanCreate(taccConvPlan_t* plan, const taccConvDesc_t*
     require(first, "first");
     require(second, "second");
     const conv::Chain chain = conv::understandChain(*first, *second);
-    conv::ChosenChain chosen = conv::makeChain(chain, kernels());
+    const bool isNamed = !chain.first.algorithm.empty() || !chain.second.algorithm.empty();
+    const bool mayBeSlow = !chain.first.isBfloat16 && !isNamed;
+    conv::ChosenChain chosen = conv::makeChain(chain, mayBeSlow ? kernelsForFloats() : kernels());
     conv::Description ends = chain.second;
     ends.inputLayout = chain.first.inputLayout;
     const conv::ChainPlan* const ofChain = chosen.plan.get();

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 
+#include "compute/conv/amx/tile_pace.hpp"
 #include "core/error.hpp"
 
 namespace tacc::compute_check {
@@ -15,6 +16,8 @@ const conv::KernelSet& kernels() {
   static const conv::KernelSet& best = conv::bestKernels();
   return best;
 }
+
+const conv::KernelSet& kernelsForFloats() { return conv::kernelsForFloats(kernels()); }
 
 const layers::LayerKernels& layerKernels() {
   static const layers::LayerKernels& table = layers::kernelTable(kernels().vectors);

@@ -12,6 +12,8 @@ namespace tacc::compute_check {
 
 /// The kernels of this process, chosen at the first call. Throws when TACC_ISA does not fit this CPU.
 const conv::KernelSet& kernels();
+/// The same for a plan of float32 that is made now: see compute/conv/amx/tile_pace.hpp.
+const conv::KernelSet& kernelsForFloats();
 /// Those of the other layers, for the same instruction set.
 const layers::LayerKernels& layerKernels();
 

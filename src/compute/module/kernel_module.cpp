@@ -12,7 +12,7 @@ const tacc::KernelModule taccKernelModule = {tacc::kernelLayout(),
 #undef TACC_MEMBER
 #if defined(__x86_64__)
                                                  & tacc::conv::amxKernelTable,
-                                             &tacc::conv::avx512PairKernels
+                                             &tacc::conv::avx512PairKernels, &tacc::conv::avx512Bf16Depthwise
 #endif
 };
 }

@@ -32,6 +32,7 @@ struct KernelModule {
 #if defined(__x86_64__)
   decltype(&conv::amxKernelTable) amxKernelTable;
   decltype(&conv::avx512PairKernels) avx512PairKernels;
+  decltype(&conv::avx512Bf16Depthwise) avx512Bf16Depthwise;
 #endif
 };
 

@@ -58,6 +58,7 @@ TACC_KERNEL_SETS(TACC_DEFINE)
 #if defined(__x86_64__)
 const conv::Bf16x3Kernels& conv::amxKernelTable() { return kernelModule().amxKernelTable(); }
 const conv::KernelSet& conv::avx512PairKernels() { return kernelModule().avx512PairKernels(); }
+const conv::KernelSet& conv::avx512Bf16Depthwise() { return kernelModule().avx512Bf16Depthwise(); }
 #endif
 
 }  // namespace tacc

@@ -45,7 +45,8 @@ class Halves {
 /// What a plan computes of a case whose numbers are all bfloat16.
 inline Floats runInBfloat16(const Case& test, const KernelSet& kernels, const taccExecutor_t& executor) {
   const auto plan = makePlan(test.description(), kernels).plan;
-  EXPECT_THAT(plan->kernel(), testing::AnyOf(testing::EndsWith(" bf16"), testing::EndsWith(" bf16 pairs")));
+  EXPECT_THAT(plan->kernel(), testing::AnyOf(testing::EndsWith(" bf16"), testing::EndsWith(" bf16 pairs"),
+                                             testing::EndsWith(" bf16 in place")));
   Halves input(test.input), gradient(test.outputGradient), residual(test.residual), result(test.before);
   Floats weightGradient = test.before;
   Floats packed(plan->packedFloats());

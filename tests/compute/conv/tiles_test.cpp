@@ -2,20 +2,17 @@
 // that lie between pages that may not be touched.
 #include <gmock/gmock.h>
 
-#include <cstring>
 #include <map>
 #include <random>
 
-#include "../guarded_buffer.hpp"
 #include "bfloat16_case.hpp"
+#include "paged_tensor.hpp"
 #include "plain_tiles.hpp"
 #include "support/settings.hpp"
 #include "threaded_executor.hpp"
 
 namespace tacc::conv::test {
 namespace {
-
-using tacc::test::PageBuffer;
 
 std::vector<const KernelSet*> tileKernels() {
   std::vector<const KernelSet*> sets = {&plainTileKernels()};
@@ -24,39 +21,6 @@ std::vector<const KernelSet*> tileKernels() {
   }
   return sets;
 }
-
-/// A tensor as the plan sees it, at the beginning of its pages or at their end.
-class Tensor {
- public:
-  Tensor(const Floats& numbers, bool areHalves, bool isAtEnd)
-      : count_(numbers.size()),
-        areHalves_(areHalves),
-        bytes_(count_ * (areHalves ? sizeof(std::uint16_t) : sizeof(float))),
-        pages_(bytes_ / 4096 + 1),
-        at_(isAtEnd ? pages_.atEnd(bytes_) : pages_.atBegin()) {
-    if (areHalves) {
-      std::memcpy(at_, Halves(numbers).data(), bytes_);
-    } else {
-      std::memcpy(at_, numbers.data(), bytes_);
-    }
-  }
-  float* data() { return reinterpret_cast<float*>(at_); }
-  Floats floats() const {
-    Floats result(count_);
-    for (std::size_t i = 0; i < count_; ++i) {
-      result.data()[i] =
-          areHalves_ ? widened(reinterpret_cast<const std::uint16_t*>(at_)[i]) : reinterpret_cast<const float*>(at_)[i];
-    }
-    return result;
-  }
-
- private:
-  std::size_t count_;
-  bool areHalves_;
-  std::size_t bytes_;
-  PageBuffer pages_;
-  unsigned char* at_;
-};
 
 class Tiles : public testing::Test {
  protected:
@@ -94,8 +58,8 @@ class Tiles : public testing::Test {
       if (test.input.size() > large && kernels == &plainTileKernels() && tileKernels().size() > 1) continue;
       const auto plan = makePlan(test.description(), *kernels).plan;
       ++kernels_[plan->kernel()];
-      Tensor input(test.input, areHalves, isAtEnd), gradient(test.outputGradient, areHalves, isAtEnd);
-      Tensor residual(test.residual, areHalves, isAtEnd), result(test.before, areHalves && !isOfWeights, isAtEnd);
+      PagedTensor input(test.input, areHalves, isAtEnd), gradient(test.outputGradient, areHalves, isAtEnd);
+      PagedTensor residual(test.residual, areHalves, isAtEnd), result(test.before, areHalves && !isOfWeights, isAtEnd);
       Floats packed(plan->packedFloats()), workspace(plan->workspaceBytes() / sizeof(float));
       std::fill_n(workspace.data(), workspace.size(), 1e30F);
       plan->pack(test.weights.data(), packed.data());

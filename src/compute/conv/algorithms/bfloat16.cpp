@@ -1,7 +1,7 @@
 // Activations in bfloat16: some images at a time are converted into the workspace, run through a float32 plan of any
 // algorithm, and converted back. As many as fit into the L2 cache, so that memory sees bfloat16 only. Where weights may
 // be rounded, and the CPU multiplies bfloat16, in vectors or on AMX's tiles, what is read is not converted, and results
-// of sums that are made at once are rounded as they are written.
+// of sums that are made at once are rounded as they are written. So is what channel-wise kernels for bfloat16 serve.
 //
 // Gradients of weights are sums of products of what is bfloat16 anyway. Where the CPU multiplies it in vectors both
 // tensors are copied in pairs of pixels in place of being widened (pixel_pairs.hpp), which takes as long or half of it.
@@ -39,6 +39,12 @@ int imagesAtOnce(const Description& d) {
   return imagesOfPart(d.shape.batch, image, imageBytesAtOnce);
 }
 
+/// Of that many bytes of float32, between the caches.
+constexpr double conversionSeconds(double bytes) {
+  constexpr double bytesPerSecond = 1.5e10;
+  return bytes / bytesPerSecond;
+}
+
 constexpr std::size_t alignedBytes(std::size_t floats) { return (floats * sizeof(float) + 63) / 64 * 64; }
 
 class Bfloat16Plan final : public ConvPlan {
@@ -63,9 +69,7 @@ class Bfloat16Plan final : public ConvPlan {
   void pack(const float* weights, float* packed) const override { first_->pack(weights, packed); }
   double reorderSeconds() const override { return first_->reorderSeconds() * parts(); }
   double predictedSeconds() const override {
-    constexpr double bytesPerSecond = 2e10;
-    return first_->predictedSeconds() * parts() +
-           static_cast<double>(inBytes() + outBytes()) * parts() / bytesPerSecond;
+    return first_->predictedSeconds() * parts() + conversionSeconds(static_cast<double>(inBytes() + outBytes()) * parts());
   }
 
   void run(const Buffers& buffers, const TaskExecutor& executor) const override {
@@ -202,8 +206,20 @@ ChosenPlan makeTilePlan(const Description& given, const KernelSet& kernels) {
   return {name, makeSplitProducts(description, kernels)};
 }
 
-bool isCheaper(const ChosenPlan& one, const ChosenPlan& other, int partsOfOther) {
-  return one.plan != nullptr && one.plan->predictedSeconds() < other.plan->predictedSeconds() * partsOfOther;
+/// Channel-wise, where tensors are read and written as they lie; weights may stay float32.
+ChosenPlan makeDepthwisePlan(const Description& given, const KernelSet& kernels) {
+  constexpr std::string_view name = "depthwise";
+  const KernelSet* const ofNumbers = bf16DepthwiseKernels(kernels);
+  if (ofNumbers == nullptr || (!given.algorithm.empty() && given.algorithm != name)) return {};
+  Description description = withKernels(given, *ofNumbers);
+  description.pairs = {.areRead = true, .areWritten = true};
+  if (servesDepthwise(description)) return {name, makeDepthwise(description, *ofNumbers)};
+  if (servesDepthwiseGradients(description)) return {name, makeDepthwiseGradients(description, *ofNumbers)};
+  return {};
+}
+
+bool isCheaper(const ChosenPlan& one, double seconds) {
+  return one.plan != nullptr && one.plan->predictedSeconds() < seconds;
 }
 
 }  // namespace
@@ -215,11 +231,9 @@ ChosenPlan makeBfloat16Plan(const Description& given, const KernelSet& kernels) 
   inner.shape.batch = imagesAtOnce(description);
   ChosenPlan first = makePlan(inner, kernels);
   ChosenPlan whole = makeTilePlan(description, kernels);
+  takeCheaper(whole, makeDepthwisePlan(description, kernels));
   // By its name, also where it is slower.
   const bool isForced = given.algorithm == nameOfPairs && hasTwoWideUnits(kernels);
-  const auto isTaken = [isForced](const ChosenPlan& one, const ChosenPlan& other, int partsOfOther) {
-    return one.plan != nullptr && (isForced || isCheaper(one, other, partsOfOther));
-  };
   const Pairs pairs{.areRead = true, .areWritten = false};
   const auto makePairs = [pairs](const Description& part, const KernelSet& set) {
     return makePairPlan(part, pairs, set);
@@ -228,16 +242,17 @@ ChosenPlan makeBfloat16Plan(const Description& given, const KernelSet& kernels) 
     takeCheaper(whole, makePairPlan(description, {.areRead = true, .areWritten = true}, kernels));
   } else {
     ChosenPlan part = makePairs(inner, kernels);
-    if (isTaken(part, first, 1)) {
+    if (isForced ? part.plan != nullptr : isCheaper(part, first.plan->predictedSeconds())) {
       first = std::move(part);
       description.pairs = pairs;
     }
   }
-  if (isTaken(whole, first, given.shape.batch / inner.shape.batch)) return whole;
+  if (isForced && whole.plan != nullptr) return whole;
   std::unique_ptr<ConvPlan> next = description.pairs.areRead ? makeNextPart(inner, first, kernels, makePairs)
                                                              : makeNextPart(inner, first, kernels, makePlan);
-  return {first.algorithm, std::make_unique<Bfloat16Plan>(description, inner.shape.batch, std::move(first.plan),
-                                                          std::move(next), kernels)};
+  ChosenPlan parts{first.algorithm, std::make_unique<Bfloat16Plan>(description, inner.shape.batch,
+                                                                   std::move(first.plan), std::move(next), kernels)};
+  return isCheaper(whole, parts.plan->predictedSeconds()) ? std::move(whole) : std::move(parts);
 }
 
 }  // namespace tacc::conv

@@ -36,7 +36,9 @@ constexpr double cyclesOfCopy = 5;
 class Depthwise final : public LinesPlan {
  public:
   Depthwise(const Description& d, const KernelSet& kernels)
-      : LinesPlan(std::string(kernels.vectors)), description_(d), kernels_(kernels) {
+      : LinesPlan(std::string(kernels.vectors) + (readsBfloat16(d) ? " bf16 in place" : "")),
+        description_(d),
+        kernels_(kernels) {
     const Shape& s = shape();
     const bool isForward = d.pass == taccConvForward;
     flips_ = !isForward && s.strideWidth == 1;
@@ -66,7 +68,7 @@ class Depthwise final : public LinesPlan {
     chooseKernel();
     line_.goesByPairs = goesByPairs();
     line_.isNonTemporal = isNonTemporalResult(d) && !d.residual && !d.accumulate && parts_.size() == 1 &&
-                          writesWholeLines() && !cutsBlock(d);
+                          writesWholeLines() && !cutsBlock(d) && !(isApart(d) && readsBfloat16(d));
     if (isApart(d)) {
       chooseReadingOfApart();
     } else {
@@ -111,8 +113,8 @@ class Depthwise final : public LinesPlan {
         DepthwiseCall call = callOf(buffers, bias, image, some);
         const std::ptrdiff_t written = placeOf(written_, image, some);
         call.isNonTemporal = line_.isNonTemporal && isAligned(buffers.result);
-        call.addend = addend == nullptr ? nullptr : addend + written;
-        call.output = buffers.result + written;
+        call.addend = addend == nullptr ? nullptr : numberAt(description_, addend, written);
+        call.output = numberAt(description_, buffers.result, written);
         runInTurn(call, lines, copies + static_cast<std::size_t>(worker) * copyFloats_);
       };
       runBlocks(partOf(apartBlocks(), groups, group));
@@ -150,11 +152,13 @@ class Depthwise final : public LinesPlan {
     const bool isAny = parts_.front().kernel == kernels_.depthwiseAny;
     const DepthwiseMethod method = isAny ? DepthwiseMethod::anyStrips : DepthwiseMethod::strips;
     const double copied = copyFloats_ == 0 ? 0 : cyclesOfCopy * line_.inputHeight * line_.inputWidth;
-    const double cycles = depthwiseCycles(shape(), kernels_, method, outputHeight_, parts_.size());
+    const double cycles = depthwiseCycles(shape(), kernels_, method, outputHeight_, parts_.size()) *
+                          (readsBfloat16(description_) ? cyclesOfBfloat16 : 1);
     const bool hasOneTap = shape().kernelHeight * shape().kernelWidth == 1;
     const double bytesOfMemory = std::min(isAny ? 11.0 : 12.0, hasOneTap ? coreModel().mostOfOneTap : 12.0);
     return overlappedCycles(planes * (std::max(cycles, missedCycles(isAny)) * partOfBlock(description_) + copied),
-                            transferCycles(planes * moved * sizeof(float), bytesOfMemory)) /
+                            transferCycles(planes * moved * static_cast<double>(bytesOfNumber(description_)),
+                                           bytesOfMemory)) /
            assumedHertz;
   }
   /// Of a plane that is not in the L1 cache: where a vector is a part of a block, a line of the cache is asked for, and
@@ -175,7 +179,8 @@ class Depthwise final : public LinesPlan {
     DepthwiseCall call = line_;
     const bool isForward = description_.pass == taccConvForward;
     call.blocks = static_cast<int>(some.to - some.from);
-    call.input = (isForward ? buffers.input : buffers.outputGradient) + placeOf(read_, image, some);
+    call.input =
+        numberAt(description_, isForward ? buffers.input : buffers.outputGradient, placeOf(read_, image, some));
     call.weights = buffers.packedWeights + static_cast<std::ptrdiff_t>(some.from) * taps() * blockLength;
     call.bias = bias == nullptr ? nullptr : bias + firstChannel(description_, static_cast<int>(some.from));
     return call;
@@ -185,21 +190,21 @@ class Depthwise final : public LinesPlan {
     const auto end = static_cast<int>(lines.to);
     for (call.from = static_cast<int>(lines.from); call.from < end; call.from = call.to) {
       call.to = std::min(end, call.from + linesInTurn_);
-      DepthwiseCall ofLines = copyFloats_ == 0 ? call : withCopy(call, copy);
+      DepthwiseCall ofLines = copyFloats_ == 0 ? call : withCopy(call, copy, bytesOfNumber(description_));
       runParts(ofLines);
     }
   }
 
   /// Of input and output, of 16 channels of an image.
   std::size_t bytesOfPlane() const {
-    return static_cast<std::size_t>(shape().inPlane() + shape().outPlane()) * sizeof(float);
+    return static_cast<std::size_t>(shape().inPlane() + shape().outPlane()) * bytesOfNumber(description_);
   }
   std::size_t tensorBytes() const {
     return static_cast<std::size_t>(shape().batch) * static_cast<std::size_t>(shape().inBlocks()) * bytesOfPlane();
   }
   /// Without the input that no tap reads.
   double bytesUsed() const {
-    return double(shape().batch) * shape().inBlocks() * sizeof(float) *
+    return double(shape().batch) * shape().inBlocks() * static_cast<double>(bytesOfNumber(description_)) *
            (depthwisePartRead(shape()) * static_cast<double>(shape().inPlane()) +
             static_cast<double>(shape().outPlane()));
   }
@@ -247,7 +252,7 @@ class Depthwise final : public LinesPlan {
   /// The same where pixels are apart: the blocks of a pixel follow each other in memory, so a strip of many of them is
   /// gone through in turn, while the L2 cache keeps the lines for the results below.
   void chooseReadingOfApart() {
-    const std::size_t lineBytes = static_cast<std::size_t>(line_.inputWidth) * blockLength * sizeof(float);
+    const std::size_t lineBytes = static_cast<std::size_t>(line_.inputWidth) * blockLength * bytesOfNumber(description_);
     if (isCopied()) {
       blocksAtOnce_ = blocksOfCopy;
       const auto lines = static_cast<int>(bytesOfCopy / (blocksOfCopy * lineBytes));
@@ -259,7 +264,7 @@ class Depthwise final : public LinesPlan {
     }
     if (!line_.spreadsLines && line_.strideHeight == 1 && tensorBytes() > bytesOfThirdCache) line_.ahead = floatsAhead;
     const std::size_t bytes = static_cast<std::size_t>(line_.kernelHeight) * lineBytes +
-                              static_cast<std::size_t>(line_.outputWidth) * blockLength * sizeof(float);
+                              static_cast<std::size_t>(line_.outputWidth) * blockLength * bytesOfNumber(description_);
     // Where all is in the L2 cache, fewer blocks mean fewer pages for a strip; else what is in order comes sooner.
     const bool areFew = hasFarCaches() && tensorBytes() <= l2CacheBytes();
     const std::size_t most = areFew ? leastBlocksOfApart : l2CacheBytes() / 4 / bytes;
@@ -272,19 +277,19 @@ class Depthwise final : public LinesPlan {
     const bool readsParts = kernels_.fmaLanes < blockLength && line_.kernelWidth >= 5;
     if (hasFarCaches() && !readsParts) return false;
     constexpr std::ptrdiff_t bytes = 2048;  // between pixels that use two sets of an L1 cache of 64
-    return read_.pixel != blockLength && read_.pixel * static_cast<std::ptrdiff_t>(sizeof(float)) % bytes == 0 &&
-           !comesFromMemory();
+    const auto pixelBytes = read_.pixel * static_cast<std::ptrdiff_t>(bytesOfNumber(description_));
+    return read_.pixel != blockLength && pixelBytes % bytes == 0 && !comesFromMemory();
   }
 
   /// A kernel, or several for parts of the kernel's lines, of which each but the first adds to what is there.
   void chooseKernel() {
     const int width = line_.kernelWidth;
     if (description_.pass == taccConvBackwardData && line_.strideWidth == 2) {
-      const auto& spread = isApart(description_) ? kernels_.depthwiseSpreadApart : kernels_.depthwiseSpread;
+      const auto& spread = usesKernelsApart(description_) ? kernels_.depthwiseSpreadApart : kernels_.depthwiseSpread;
       parts_ = {{spread[width][shape().padWidth % 2], {0, width}}};
       return;
     }
-    if (isApart(description_)) {
+    if (usesKernelsApart(description_)) {
       parts_ = {{kernels_.depthwiseApart[width][line_.strideWidth], {0, width}}};
       return;
     }
@@ -353,7 +358,7 @@ bool servesDepthwise(const Description& d) {
                         (d.pass == taccConvBackwardData &&
                          (s.strideWidth == 1 || hasSpreadKernel(s.kernelWidth, s.strideWidth, s.dilationWidth)));
   return s.isDepthwise() && hasBlockSteps(d.inputLayout) && hasBlockSteps(d.outputLayout) && isServed &&
-         s.kernelHeight <= maxDepthwiseLines && (!isApart(d) || hasKernelsApart(d));
+         s.kernelHeight <= maxDepthwiseLines && (!usesKernelsApart(d) || hasKernelsApart(d));
 }
 
 std::unique_ptr<ConvPlan> makeDepthwise(const Description& d, const KernelSet& kernels) {

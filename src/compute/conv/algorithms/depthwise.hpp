@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <memory>
+#include <type_traits>
 #include <vector>
 
 #include "compute/conv/layout.hpp"
@@ -65,6 +66,21 @@ constexpr bool hasKernelsApart(const Description& d) {
   return (canCut || !cutsBlock(d)) && (s.kernelWidth == 3 || s.kernelWidth == 5 || s.kernelWidth == 7) &&
          s.strideWidth <= 2 && s.dilationWidth == 1 && s.padWidth < s.kernelWidth;
 }
+
+/// Whether tensors are bfloat16, as they lie in memory; which usual kernels alone are there for.
+constexpr bool readsBfloat16(const Description& d) { return d.pairs.areRead; }
+constexpr std::size_t bytesOfNumber(const Description& d) { return readsBfloat16(d) ? 2 : sizeof(float); }
+/// Where a tensor is from a number on.
+template <class Float>
+Float* numberAt(const Description& d, Float* tensor, std::ptrdiff_t number) {
+  const auto bytes = number * static_cast<std::ptrdiff_t>(bytesOfNumber(d));
+  using Byte = std::conditional_t<std::is_const_v<Float>, const std::byte, std::byte>;
+  return reinterpret_cast<Float*>(reinterpret_cast<Byte*>(tensor) + bytes);
+}
+/// Cycles of kernels that widen and round numbers, as parts of those that need not.
+inline constexpr double cyclesOfBfloat16 = 1.3;
+/// Whether kernels are those for pixels that may be any distance apart.
+constexpr bool usesKernelsApart(const Description& d) { return isApart(d) || readsBfloat16(d); }
 
 /// Where a stride leaves out lines of so many pixels: from some that are read to those that later results read, `least`
 /// floats at least.

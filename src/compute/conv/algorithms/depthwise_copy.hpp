@@ -36,18 +36,20 @@ inline int mostLinesRead(const DepthwiseCall& call, int results) {
   return std::min(call.inputHeight, most);
 }
 
-/// Floats from pixel to pixel of a copy: an odd number of lines of the cache, so that pixels use all sets.
+/// Numbers from pixel to pixel of a copy: an odd number of lines of the cache, so that pixels use all sets.
 constexpr std::ptrdiff_t pixelOfCopy(int blocks) { return std::ptrdiff_t{blocks | 1} * blockLength; }
 
-/// The same call, reading from `copy`, which it fills.
-inline DepthwiseCall withCopy(const DepthwiseCall& call, float* copy) {
+/// The same call, reading from `copy`, which it fills. Numbers are of float32 or bfloat16.
+inline DepthwiseCall withCopy(const DepthwiseCall& call, float* copy, std::size_t bytesOfNumber) {
   const DepthwiseLinesRead lines = linesRead(call);
   const std::ptrdiff_t pixels = std::ptrdiff_t{lines.to - lines.from} * call.inputWidth;
   const std::ptrdiff_t step = pixelOfCopy(call.blocks);
-  const float* from = call.input + std::ptrdiff_t{lines.from} * call.inputWidth * call.inputPixel;
-  float* to = copy;
-  for (std::ptrdiff_t pixel = 0; pixel < pixels; ++pixel, from += call.inputPixel, to += step) {
-    std::memcpy(to, from, static_cast<std::size_t>(call.blocks) * blockLength * sizeof(float));
+  const auto bytes = static_cast<std::ptrdiff_t>(bytesOfNumber);
+  const auto* from = reinterpret_cast<const std::byte*>(call.input) +
+                     std::ptrdiff_t{lines.from} * call.inputWidth * call.inputPixel * bytes;
+  auto* to = reinterpret_cast<std::byte*>(copy);
+  for (std::ptrdiff_t pixel = 0; pixel < pixels; ++pixel, from += call.inputPixel * bytes, to += step * bytes) {
+    std::memcpy(to, from, static_cast<std::size_t>(call.blocks) * blockLength * bytesOfNumber);
   }
   DepthwiseCall ofCopy = call;
   ofCopy.input = copy;

@@ -35,7 +35,7 @@ constexpr std::size_t floatsOfSums = 1152, floatsOfSumsFromFar = 2304;
 class DepthwiseGradients final : public ConvPlan {
  public:
   DepthwiseGradients(const Description& d, const KernelSet& kernels)
-      : ConvPlan(std::string(kernels.vectors)),
+      : ConvPlan(std::string(kernels.vectors) + (readsBfloat16(d) ? " bf16 in place" : "")),
         description_(d),
         kernels_(kernels),
         tapKernels_(layers::kernelTable(kernels.vectors)),
@@ -48,14 +48,14 @@ class DepthwiseGradients final : public ConvPlan {
     const std::int64_t ofBlock = std::max<std::int64_t>(1, mostParts / s.inBlocks());
     parts_ = static_cast<std::size_t>(std::clamp<std::int64_t>(pixels / pixelsOfPart, 1, std::min(ofBlock, lines)));
     const std::ptrdiff_t floats = s.batch * s.inBlocks() * (s.inPlane() + s.outPlane());
-    const std::size_t bytes = static_cast<std::size_t>(floats) * sizeof(float);
-    const double bytesRead = sizeof(float) * double(s.batch) * s.inBlocks() *
+    const std::size_t bytes = static_cast<std::size_t>(floats) * bytesOfNumber(d);
+    const double bytesRead = static_cast<double>(bytesOfNumber(d)) * double(s.batch) * s.inBlocks() *
                              (depthwisePartRead(s) * double(s.inPlane()) + double(s.outPlane()));
     const bool isWaitedFor =
         hasFarCaches() && s.kernelHeight < s.strideHeight && bytesRead > 2 * double(l2CacheBytes());
     // Of servers of Intel hardware asks memory for more at a time, whole lines one after the other, than kernels can.
     const bool isFetchedBetter = !hasFarCaches() || leavesOutPixels();
-    isFetched_ = !isApart(d) && (isWaitedFor || (isFetchedBetter && layers::isTooLargeForCaches(bytes)));
+    isFetched_ = !usesKernelsApart(d) && (isWaitedFor || (isFetchedBetter && layers::isTooLargeForCaches(bytes)));
     if (isFetched_ && fetchesStrips()) {
       ahead_ = s.kernelHeight < s.strideHeight ? floatsOfLinesAhead(s.strideHeight, s.width, floatsOfStripsAhead)
                                                : floatsOfStripsAhead;
@@ -111,8 +111,10 @@ class DepthwiseGradients final : public ConvPlan {
     const bool hasOneTap = shape().kernelHeight * shape().kernelWidth == 1;
     const double bytesOfSums =
         std::min(hasOneTap ? coreModel().mostOfOneTap : 12.0, skipsColumns && hasTwoWideUnits(kernels_) ? 8.0 : 12.0);
-    return std::max(computed * depthwiseCycles(shape(), kernels_, method, lines, taps_.size()) + planes * apartCycles(),
-                    transferCycles(floats * sizeof(float),
+    const double ofNumbers = readsBfloat16(description_) ? cyclesOfBfloat16 : 1;
+    const double cycles = ofNumbers * depthwiseCycles(shape(), kernels_, method, lines, taps_.size());
+    return std::max(computed * cycles + planes * apartCycles(),
+                    transferCycles(floats * static_cast<double>(bytesOfNumber(description_)),
                                    isData ? bytesOfResult / (1 + 0.25 * shape().kernelHeight) : bytesOfSums)) /
            assumedHertz;
   }
@@ -203,7 +205,8 @@ class DepthwiseGradients final : public ConvPlan {
         };
         const int most = static_cast<int>(together) * blockLength;
         const int channels = s.inChannels - static_cast<int>(block) * blockLength;
-        sumLines({buffers.input + placeOf(in_), buffers.outputGradient + placeOf(out_),
+        sumLines({numberAt(description_, buffers.input, placeOf(in_)),
+                  numberAt(description_, buffers.outputGradient, placeOf(out_)),
                   static_cast<int>(line - image * height), static_cast<int>(end - image * height),
                   overlapsBlocks(description_) ? most : std::min(most, channels), sumsOf(block)});
         block += together;
@@ -259,7 +262,7 @@ class DepthwiseGradients final : public ConvPlan {
   void sumInCaches(const Lines& lines) const {
     const Shape& s = shape();
     for (const DepthwiseTaps& taps : taps_) {
-      const DepthwiseGradientKernel gradientKernel = isApart(description_)
+      const DepthwiseGradientKernel gradientKernel = usesKernelsApart(description_)
                                                          ? kernels_.depthwiseGradientApart[taps.width][s.strideWidth]
                                                          : kernels_.depthwiseGradient[taps.width][s.strideWidth];
       gradientKernel({lines.input, s.height, s.width, lines.gradient, s.outWidth, in_.pixel, out_.pixel, lines.from,
@@ -373,7 +376,9 @@ class DepthwiseGradients final : public ConvPlan {
 
 bool servesDepthwiseGradients(const Description& d) {
   const bool isServed = d.pass == taccConvBackwardWeights || (d.pass == taccConvBackwardData && !servesDepthwise(d));
-  if (isApart(d)) return d.shape.isDepthwise() && d.pass == taccConvBackwardWeights && hasKernelsApart(d);
+  if (usesKernelsApart(d))
+    return d.shape.isDepthwise() && d.pass == taccConvBackwardWeights && hasKernelsApart(d) &&
+           hasBlockSteps(d.inputLayout) && hasBlockSteps(d.outputLayout);
   return d.shape.isDepthwise() && isServed && hasBlockSteps(d.inputLayout) && hasBlockSteps(d.outputLayout);
 }
 

@@ -125,6 +125,7 @@ struct Bf16x3Kernels {
   // copies; those of gradients are of two blocks, as those of float32 are.
   const Bf16x3Kernels* ofBfloat16;
   const Bf16x3Kernels* ofBfloat16Gradients;
+  void (*products)(int count) = nullptr;  // does nothing but products of tiles, for their pace
 };
 
 #if defined(__x86_64__)

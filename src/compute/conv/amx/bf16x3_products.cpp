@@ -41,7 +41,7 @@ class Bf16x3Products final : public ConvPlan {
     fetchesWeights_ = !staysInL2(static_cast<std::size_t>(weightBytes));
     // Weights from behind the L2 cache are read once for all positions where these are few.
     constexpr int fewTiles = 4;
-    if (fetchesWeights_ && mostTiles() <= fewTiles) columns_ = 1;
+    if (sides_.outBlocks == 1 || (fetchesWeights_ && mostTiles() <= fewTiles)) columns_ = 1;
     if (!fetchesWeights_) stripsAtOnce_ = stripsInL1();
     comesFromMemory_ =
         !fetchesWeights_ && bytesOf(d.shape.batch * sides_.in.image) > static_cast<std::ptrdiff_t>(l2CacheBytes());
@@ -400,7 +400,8 @@ Bf16x3Products::Memory Bf16x3Products::memoryOf(const Buffers& buffers, int work
   return {reinterpret_cast<float*>(memory), reinterpret_cast<Held*>(memory + sumsBytes), {split, split + splitBytes()}};
 }
 
-/// Null where it ends with the tensor.
+/// Null where it ends with the tensor. What is in rows behind the last position reaches sums of their own only, which
+/// nobody delivers.
 const std::byte* Bf16x3Products::copyLastStrip(const Bf16x3Image::Part& part, const std::byte* input,
                                                std::byte* to) const {
   const int positions = image_.positions(part, jobs_[0].outHeight, jobs_[0].outWidth);
@@ -412,14 +413,14 @@ const std::byte* Bf16x3Products::copyLastStrip(const Bf16x3Image::Part& part, co
     const std::byte* const even = input + bytesOf(group * sides_.in.group + 2 * pair * sides_.in.block);
     Bf16x3Work work{.run = &run,
                     .end = &run + 1,
-                    .rows = rows(),
+                    .rows = run.rows,
                     .fetchRun = &run + 1,
                     .even = even,
                     .odd = even + bytesOf(sides_.in.block),
                     .evenStep = sides_.in.pixel,
                     .oddStep = sides_.in.pixel,
                     .output = to + unit * pairStep()};
-    kernels_.split(work, static_cast<int>(rows()));
+    kernels_.split(work, run.rows);
   }
   return to;
 }

@@ -8,7 +8,7 @@
 
 #include "compute/conv/kernels/activation-inl.hpp"
 #include "compute/conv/kernels/depthwise_kernels.hpp"
-#include "compute/conv/kernels/vector-inl.hpp"
+#include "compute/conv/kernels/numbers-inl.hpp"
 
 namespace tacc::conv {
 namespace TACC_CONV_ISA {
@@ -67,13 +67,13 @@ struct StripShape {
 class WholeBlock {
  public:
   [[gnu::always_inline]] explicit WholeBlock(int) {}
-  [[gnu::always_inline]] static Vector load(const float* from) { return TACC_CONV_ISA::load(from); }
-  [[gnu::always_inline]] static void store(float* to, Vector v) { TACC_CONV_ISA::store(to, v); }
+  [[gnu::always_inline]] static Vector load(const Number* from) { return loadNumbers(from); }
+  [[gnu::always_inline]] static void store(Number* to, Vector v) { storeNumbers(to, v); }
 };
 /// A block of as many channels as are left: where pixels are apart another one is behind the last channel. Vectors
 /// that are parts of a block are whole: the last one ends with the last channel (laneOfVector).
 template <int kPixel>
-using ChannelsThere = std::conditional_t<kPixel == 0 && vectorsOfBlock == 1, PartOfVector, WholeBlock>;
+using ChannelsThere = std::conditional_t<kPixel == 0 && vectorsOfBlock == 1, PartOfNumbers, WholeBlock>;
 
 /// Where a vector begins that lane `lane` of a block of so many channels is the first one of, and others behind it:
 /// what it shares with the vector before it is computed twice, alike.
@@ -84,13 +84,13 @@ template <int kPixel>
 
 /// Lines that contribute to one line of results, with the weights of each.
 struct DepthwiseLines {
-  const float* input[maxDepthwiseLines];
+  const Number* input[maxDepthwiseLines];
   const float* weights[maxDepthwiseLines];
   int count;
 };
 
 inline void collectLines(const DepthwiseCall& call, int y, DepthwiseLines& lines) {
-  const std::ptrdiff_t lineFloats = call.inputWidth * call.inputPixel;
+  const std::ptrdiff_t lineNumbers = call.inputWidth * call.inputPixel;
   int count = 0;
   for (int r = 0; r < call.kernelHeight; ++r) {
     int line = 0;
@@ -102,7 +102,7 @@ inline void collectLines(const DepthwiseCall& call, int y, DepthwiseLines& lines
       line = y * call.strideHeight - call.padHeight + r * call.dilationHeight;
     }
     if (line < 0 || line >= call.inputHeight) continue;
-    lines.input[count] = call.input + line * lineFloats;
+    lines.input[count] = numbers(call.input) + line * lineNumbers;
     lines.weights[count++] = call.weights + r * call.weightsLine;
   }
   lines.count = count;
@@ -110,10 +110,10 @@ inline void collectLines(const DepthwiseCall& call, int y, DepthwiseLines& lines
 
 /// Where a strip is.
 struct StripPlace {
-  std::ptrdiff_t column;  // the first one, in floats from a line's beginning
+  std::ptrdiff_t column;  // the first one, in numbers from a line's beginning
   int from, to;           // columns that there are, from the first one on
   int pixels;             // results that there are
-  std::ptrdiff_t output;  // in floats from the first plane's beginning
+  std::ptrdiff_t output;  // in numbers from the first plane's beginning
   // Of its block of channels, from the first one's:
   std::ptrdiff_t plane = 0;    // of the input
   std::ptrdiff_t weights = 0;  // of the weights
@@ -171,11 +171,11 @@ template <int kPixel>
 /// two for each of them every time.
 template <int kPixel>
 struct MovingPlace {
-  const float* at;
+  const Number* at;
   std::ptrdiff_t step;
 
-  [[gnu::always_inline]] const float* next() {
-    const float* const here = at;
+  [[gnu::always_inline]] const Number* next() {
+    const Number* const here = at;
     at += pixelStep<kPixel>(step);
     if constexpr (kPixel == 0) asm("" : "+r"(at));
     return here;
@@ -184,7 +184,7 @@ struct MovingPlace {
 
 /// Calls visit(column, where it is) for those of a strip that there are. `first` is where column 0 is, or would be.
 template <class Strip, class Ends, int kPixel, class Visit>
-[[gnu::always_inline]] inline void visitColumns(const StripPlace& place, const float* first, std::ptrdiff_t pixel,
+[[gnu::always_inline]] inline void visitColumns(const StripPlace& place, const Number* first, std::ptrdiff_t pixel,
                                                 const Visit& visit) {
   MovingPlace<kPixel> columns{first + Ends::left * pixelStep<kPixel>(pixel), pixel};
   if constexpr (Ends::areKnown) {
@@ -196,7 +196,7 @@ template <class Strip, class Ends, int kPixel, class Visit>
 #pragma GCC unroll 64
     for (int column = 0; column < Strip::columns; ++column) {
       if (column >= place.to) break;
-      const float* const here = columns.next();
+      const Number* const here = columns.next();
       if (!Strip::isRead(column) || (column < Strip::mostOutside && column < place.from)) continue;
       visit(column, here);
     }
@@ -205,7 +205,8 @@ template <class Strip, class Ends, int kPixel, class Visit>
 
 /// Fetches what a strip reads of each of `lines` lines, up from one whose first column is given.
 template <class Strip>
-[[gnu::always_inline]] inline void fetchStrip(const float* from, int lines, std::ptrdiff_t line, std::ptrdiff_t pixel) {
+[[gnu::always_inline]] inline void fetchStrip(const Number* from, int lines, std::ptrdiff_t line,
+                                              std::ptrdiff_t pixel) {
   for (int i = 0; i < lines; ++i, from -= line) {
 #pragma GCC unroll 64
     for (int column = 0; column < Strip::columns; ++column) {
@@ -217,10 +218,10 @@ template <class Strip>
 template <int kPixels, bool kIsWhole, int kPixel>
 [[gnu::always_inline]] inline void finishStrip(const DepthwiseCall& call, const StripPlace& place, int lane,
                                                const ChannelsThere<kPixel>& channels, Vector (&sum)[kPixels]) {
-  float* const output = call.output + place.output + lane;
+  Number* const output = numbers(call.output) + place.output + lane;
   const std::ptrdiff_t pixel = pixelStep<kPixel>(call.outputPixel);
   if (call.addend != nullptr) {
-    const float* const addend = call.addend + place.output + lane;
+    const Number* const addend = numbers(call.addend) + place.output + lane;
 #pragma GCC unroll 16
     for (int p = 0; p < kPixels; ++p) {
       if (kIsWhole || p < place.pixels) sum[p] += channels.load(addend + p * pixel);
@@ -231,7 +232,7 @@ template <int kPixels, bool kIsWhole, int kPixel>
   if (call.isNonTemporal) {
 #pragma GCC unroll 16
     for (int p = 0; p < kPixels; ++p) {
-      if (kIsWhole || p < place.pixels) stream(output + p * pixel, sum[p]);
+      if (kIsWhole || p < place.pixels) streamNumbers(output + p * pixel, sum[p]);
     }
     return;
   }
@@ -245,7 +246,7 @@ template <int kPixels, bool kIsWhole, int kPixel>
   }
 #pragma GCC unroll 16
   for (int p = 0; p < kPixels; ++p) {
-    if (kIsWhole || p < place.pixels) store(output + p * pixel, sum[p]);
+    if (kIsWhole || p < place.pixels) storeNumbers(output + p * pixel, sum[p]);
   }
 }
 
@@ -265,7 +266,7 @@ template <class Strip, class Ends, int kPixel, bool kIsCut>
       for (int p = 0; p < Strip::pixels; ++p) sum[v][p] = start;
     }
     for (int i = 0; i < lines.count; ++i) {
-      const float* const input = lines.input[i] + place.plane + place.column + lane;
+      const Number* const input = lines.input[i] + place.plane + place.column + lane;
       const float* const weights = lines.weights[i] + place.weights + lane;
       Vector w[kTogether][Strip::width];
 #pragma GCC unroll 16
@@ -273,7 +274,7 @@ template <class Strip, class Ends, int kPixel, bool kIsCut>
 #pragma GCC unroll 2
         for (int v = 0; v < kTogether; ++v) w[v][t] = load(weights + t * blockLength + v * TACC_LANES);
       }
-      const auto multiply = [&](int column, const float* at) __attribute__((always_inline)) {
+      const auto multiply = [&](int column, const Number* at) __attribute__((always_inline)) {
 #pragma GCC unroll 2
         for (int v = 0; v < kTogether; ++v) {
           const Vector x = inRegister(channels.load(at + v * TACC_LANES));

@@ -18,9 +18,9 @@ constexpr int gradientRows(int width, int stride) {
 
 /// A line of the output's gradient, and the input's lines for the kernel's lines of a group.
 struct GradientLine {
-  const float* gradient;
-  const float* input;       // pixel 0 of the first of them
-  std::ptrdiff_t nextLine;  // from one to the next, in floats
+  const Number* gradient;
+  const Number* input;      // pixel 0 of the first of them
+  std::ptrdiff_t nextLine;  // from one to the next, in numbers
   std::ptrdiff_t inputPixel, gradientPixel;
   unsigned there;  // a bit for each that is inside the image
 };
@@ -31,10 +31,10 @@ template <class Strip, int kStride, int kRows, int kPixel, class Ends, bool kAll
                                                  const ChannelsThere<kPixel>& channels,
                                                  Vector (&sum)[kRows][Strip::width]) {
   MovingPlace<kPixel> gradient{line.gradient + place.output + lane, line.gradientPixel};
-  const float* const input = line.input + place.column + lane;
+  const Number* const input = line.input + place.column + lane;
   Vector g[Strip::pixels];
   const auto loadGradient = [&](int p) __attribute__((always_inline)) {  // one pixel after the other
-    const float* const at = gradient.next();
+    const Number* const at = gradient.next();
     g[p] = Ends::areKnown || p < place.pixels ? inRegister(channels.load(at)) : Vector{};
   };
   // Pixels whose first columns are outside.
@@ -42,7 +42,7 @@ template <class Strip, int kStride, int kRows, int kPixel, class Ends, bool kAll
 #pragma GCC unroll 16
   for (int p = 0; p < (kEarly + kStride - 1) / kStride; ++p) loadGradient(p);
   visitColumns<Strip, Ends, kPixel>(
-      place, input, line.inputPixel, [&](int column, const float* here) __attribute__((always_inline)) {
+      place, input, line.inputPixel, [&](int column, const Number* here) __attribute__((always_inline)) {
         if (column >= kEarly && column % kStride == 0 && column / kStride < Strip::pixels)
           loadGradient(column / kStride);
 #pragma GCC unroll 16
@@ -141,8 +141,8 @@ class GradientLines {
       const int at = first + r * call_.dilationHeight;
       there |= r < rows_ && at >= 0 && at < call_.inputHeight ? 1U << r : 0U;
     }
-    return {call_.gradient + y * gradient_,
-            call_.input + first * input_,
+    return {numbers(call_.gradient) + y * gradient_,
+            numbers(call_.input) + first * input_,
             call_.dilationHeight * input_,
             inputPixel_,
             gradientPixel_,
@@ -187,20 +187,20 @@ template <class Strip, int kStride, int kPixel, class Ends, int kRows>
   }
   MovingPlace<kPixel> gradient{line.gradient + place.output, line.gradientPixel};
   const auto loadGradient = [&](int p) __attribute__((always_inline)) {
-    const float* const at = gradient.next();
+    const Number* const at = gradient.next();
 #pragma GCC unroll 2
-    for (int v = 0; v < kVectors; ++v) g[v][p] = inRegister(load(at + v * TACC_LANES));
+    for (int v = 0; v < kVectors; ++v) g[v][p] = inRegister(loadNumbers(at + v * TACC_LANES));
   };
 #pragma GCC unroll 16
   for (int p = 0; p < (Ends::left + kStride - 1) / kStride; ++p) loadGradient(p);
   visitColumns<Strip, Ends, kPixel>(
       place, line.input + place.column + row * line.nextLine,
-      line.inputPixel, [&](int column, const float* here) __attribute__((always_inline)) {
+      line.inputPixel, [&](int column, const Number* here) __attribute__((always_inline)) {
         if (column >= Ends::left && column % kStride == 0 && column / kStride < Strip::pixels)
           loadGradient(column / kStride);
 #pragma GCC unroll 2
         for (int v = 0; v < kVectors; ++v) {
-          const Vector x = inRegister(load(here + v * TACC_LANES));
+          const Vector x = inRegister(loadNumbers(here + v * TACC_LANES));
 #pragma GCC unroll 16
           for (int t = 0; t < Strip::width; ++t)
             if (Strip::result(column, t) >= 0) sum[v][t] += g[v][Strip::result(column, t)] * x;
@@ -288,7 +288,7 @@ struct GradientStrips {
 template <class Strip, int kPixel>
 [[gnu::always_inline]] inline void fetchGradientStrip(const DepthwiseGradientCall& call, const GradientLine& line,
                                                       const StripPlace& place, int last) {
-  const float* const gradient = line.gradient + place.output + call.gradientAhead;
+  const Number* const gradient = line.gradient + place.output + call.gradientAhead;
 #pragma GCC unroll 16
   for (int p = 0; p < Strip::pixels; ++p) __builtin_prefetch(gradient + p * pixelStep<kPixel>(line.gradientPixel));
   const std::ptrdiff_t pixel = pixelStep<kPixel>(line.inputPixel);
@@ -384,9 +384,9 @@ inline int gradientLinesAtOnce(const DepthwiseGradientCall& call, int groups) {
   }
   // What is read more than once is read from the L1 cache.
   constexpr int bytesAtOnce = 16 * 1024;
-  const std::ptrdiff_t lineFloats =
+  const std::ptrdiff_t lineNumbers =
       (std::ptrdiff_t{call.strideHeight} * call.inputWidth + call.gradientWidth) * blockLength;
-  const auto lines = static_cast<int>(bytesAtOnce / (lineFloats * static_cast<std::ptrdiff_t>(sizeof(float))));
+  const auto lines = static_cast<int>(bytesAtOnce / (lineNumbers * static_cast<std::ptrdiff_t>(sizeof(Number))));
   return lines < 1 ? 1 : lines;
 }
 
@@ -422,8 +422,8 @@ void depthwiseGradient(const DepthwiseGradientCall& call) {
     for (int left = call.channels; left > 0; left -= blockLength) {
       ofBlock.channels = left < blockLength ? left : blockLength;
       gradientTogether<kWidth, kStride, kPixel>(ofBlock);
-      ofBlock.input += blockLength;
-      ofBlock.gradient += blockLength;
+      ofBlock.input = behind(ofBlock.input, blockLength);
+      ofBlock.gradient = behind(ofBlock.gradient, blockLength);
       ofBlock.sums += call.kernelHeight * call.sumsLine;
     }
   } else {

@@ -215,7 +215,8 @@ void depthwisePlaneTile(const DepthwisePlaneCall& call, int y) {
   }
 }
 
-/// Calls ofTile(y, lines, edges), the last two as constants, for tiles of nearly equally many lines.
+/// Calls ofTile(y, lines, edges), the last two as constants, for tiles of nearly equally many lines; with TACC_FEW_FORMS
+/// lines at the edges are always looked at.
 template <int kStride, int kTapLines, int kMost, class OfTile>
 [[gnu::always_inline]] inline void forEachTile(int firstLine, int endLine, int firstTapLine, int height,
                                                const OfTile& ofTile) {
@@ -223,6 +224,7 @@ template <int kStride, int kTapLines, int kMost, class OfTile>
     const auto with = [&]<int kBefore, int kBehind, bool kIsLooked>() __attribute__((always_inline)) {
       ofTile.template operator()<decltype(lines)::value, Edges{kBefore, kBehind, kIsLooked}>(y);
     };
+#ifndef TACC_FEW_FORMS
     const int first = y * kStride + firstTapLine;
     const int before = std::max(0, -first);
     const int behind = std::max(0, first + linesSeen<kStride, kTapLines, decltype(lines)::value> - height);
@@ -234,6 +236,10 @@ template <int kStride, int kTapLines, int kMost, class OfTile>
         if (before == 1 && behind == 1) return with.template operator()<1, 1, false>();
       }
     }
+#else
+    static_cast<void>(firstTapLine);
+    static_cast<void>(height);
+#endif
     with.template operator()<0, 0, true>();
   };
   const int count = endLine - firstLine;

@@ -7,6 +7,8 @@
 #else
 #define TACC_VECTOR_REGISTER "x"
 #define TACC_REGISTERS 16
+// As in depthwise_portable.cpp.
+#define TACC_FEW_FORMS
 #endif
 #define TACC_DEPTHWISE_PLANE_KERNELS portableDepthwisePlaneKernels
 #include "compute/conv/kernels/depthwise_planes-inl.hpp"

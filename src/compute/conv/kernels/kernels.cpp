@@ -23,6 +23,12 @@ const KernelSet* amxSet() {
 }
 #endif
 
+#if defined(__x86_64__)
+bool hasBfloat16(const KernelSet& kernels) {
+  return kernels.vectors == "avx512" && __builtin_cpu_supports("avx512bf16") != 0;
+}
+#endif
+
 /// Those of an instruction set, by InstructionSet::kernels; null where this CPU cannot run them.
 const KernelSet* findKernels(std::string_view name) {
 #if defined(__x86_64__)
@@ -39,7 +45,18 @@ const KernelSet* findKernels(std::string_view name) {
 
 const KernelSet* pairKernels(const KernelSet& kernels) {
 #if defined(__x86_64__)
-  if (kernels.vectors == "avx512" && __builtin_cpu_supports("avx512bf16") != 0) return &avx512PairKernels();
+  if (hasBfloat16(kernels)) return &avx512PairKernels();
+#else
+  static_cast<void>(kernels);
+#endif
+  return nullptr;
+}
+
+const KernelSet* bf16DepthwiseKernels(const KernelSet& kernels) {
+#if defined(__x86_64__)
+  // CPUs that have the one have the others too.
+  const bool hasWords = __builtin_cpu_supports("avx512bw") != 0 && __builtin_cpu_supports("avx512vl") != 0;
+  if (hasBfloat16(kernels) && hasWords) return &avx512Bf16Depthwise();
 #else
   static_cast<void>(kernels);
 #endif

@@ -329,10 +329,14 @@ TACC_KERNEL_SETS(TACC_DECLARE)
 /// of bfloat16: the products of two channels, or pixels, are added at once. To be called where pairKernels() gives
 /// them.
 const KernelSet& avx512PairKernels();
+/// Of AVX-512 BF16, nothing but channel-wise kernels for pixels any distance apart, whose tensors are bfloat16: calls
+/// point to these as if they were floats, and count numbers. To be called where bf16DepthwiseKernels() gives them.
+const KernelSet& avx512Bf16Depthwise();
 #endif
 
 /// Such kernels beside those of a set, for CPUs that have them; null: there are none.
 const KernelSet* pairKernels(const KernelSet& kernels);
+const KernelSet* bf16DepthwiseKernels(const KernelSet& kernels);
 
 /// The kernels of all instruction sets that this CPU has, best first.
 std::vector<const KernelSet*> availableKernels();

@@ -1,0 +1,46 @@
+// Tensors between pages that may not be touched, of float32 or bfloat16.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+
+#include "../guarded_buffer.hpp"
+#include "bfloat16_case.hpp"
+
+namespace tacc::conv::test {
+
+/// A tensor as the plan sees it, at the beginning of its pages or at their end.
+class PagedTensor {
+ public:
+  PagedTensor(const Floats& numbers, bool areHalves, bool isAtEnd)
+      : count_(numbers.size()),
+        areHalves_(areHalves),
+        bytes_(count_ * (areHalves ? sizeof(std::uint16_t) : sizeof(float))),
+        pages_(bytes_ / 4096 + 1),
+        at_(isAtEnd ? pages_.atEnd(bytes_) : pages_.atBegin()) {
+    if (areHalves) {
+      std::memcpy(at_, Halves(numbers).data(), bytes_);
+    } else {
+      std::memcpy(at_, numbers.data(), bytes_);
+    }
+  }
+  float* data() { return reinterpret_cast<float*>(at_); }
+  Floats floats() const {
+    Floats result(count_);
+    for (std::size_t i = 0; i < count_; ++i) {
+      result.data()[i] =
+          areHalves_ ? widened(reinterpret_cast<const std::uint16_t*>(at_)[i]) : reinterpret_cast<const float*>(at_)[i];
+    }
+    return result;
+  }
+
+ private:
+  std::size_t count_;
+  bool areHalves_;
+  std::size_t bytes_;
+  tacc::test::PageBuffer pages_;
+  unsigned char* at_;
+};
+
+}  // namespace tacc::conv::test
