@@ -20,7 +20,8 @@ taccResult_t taccGemmPlanCreate(taccGemmPlan_t* plan, const taccGemmDesc_t* desc
     check::require(plan, "plan");
     check::require(desc, "desc");
     const gemm::Description description = gemm::understand(*desc);
-    *plan = std::make_unique<taccGemmPlan>(taccGemmPlan{description, gemm::GemmPlan(description, check::kernelsForFloats())})
+    *plan = std::make_unique<taccGemmPlan>(
+                taccGemmPlan{description, gemm::GemmPlan(description, check::kernelsForFloats())})
                 .release();
   });
 }

@@ -1,5 +1,5 @@
-// Channel-wise layers of bfloat16, which some CPUs have kernels for: from and to tensors that lie between pages that may
-// not be touched.
+// Channel-wise layers of bfloat16, which some CPUs have kernels for: from and to tensors that lie between pages that
+// may not be touched.
 #include <gmock/gmock.h>
 
 #include <random>
@@ -20,7 +20,7 @@ class DepthwiseBf16 : public testing::TestWithParam<taccConvPass_t> {
 
   /// A layer of some channels; kernels 3, 5 and 7 wide with strides of 1 and 2 are in place.
   taccConvDesc_t drawn(int mostWidth) {
-    const int kernel = 3 + 2 * from(0, 2), channels = isOneOf(3) ? 16 * from(1, 5) : from(1, 90);
+    const int kernel = 3 + 2 * from(0, 2), channels = isOneOf(3) ? 16 * from(1, 5) : from(2, 90);
     taccConvDesc_t desc = convolution(GetParam(), from(1, 3), channels, from(1, 12), from(1, mostWidth), channels,
                                       kernel, from(1, 2), from(0, kernel - 1));
     desc.groups = channels;
@@ -78,7 +78,7 @@ class DepthwiseBf16 : public testing::TestWithParam<taccConvPass_t> {
 TEST_P(DepthwiseBf16, IsExactForAnyShapeAndLayout) {
   const int draws = tacc::test::isQuick() ? 30 : 150;
   for (int i = 0; i < draws; ++i) expectExact(drawn(i % 3 == 0 ? 64 : 30));
-  if (hasKernels()) EXPECT_GE(inPlace_, draws / 2);
+  EXPECT_GE(inPlace_, hasKernels() ? draws / 2 : 0);
 }
 
 /// Results that the caches do not hold, and pixels of NHWC that share sets of the L1 cache.
@@ -93,7 +93,7 @@ TEST_P(DepthwiseBf16, IsExactForLargeTensors) {
       expectExact(desc);
     }
   }
-  if (hasKernels()) EXPECT_GT(inPlace_, 0);
+  EXPECT_GE(inPlace_, hasKernels() ? 1 : 0);
 }
 
 std::string nameOf(const testing::TestParamInfo<taccConvPass_t>& tested) {

@@ -122,12 +122,15 @@ void deliver(DeliverWork& work) {
   }
 }
 
+/// Of a row, as begin() or beginHalves() says.
+thread_local int pairsOfRow = blockLength;
+
 /// sums += a * b, of one pair of tiles: their products are added up before they touch the sums, as AMX does.
 void multiplyTiles(const std::byte* a, std::ptrdiff_t aRow, const std::byte* b, float* sums) {
   for (int row = 0; row < tileRows; ++row) {
     for (int column = 0; column < blockLength; ++column) {
       float even = 0, odd = 0;
-      for (int k = 0; k < blockLength; ++k) {
+      for (int k = 0; k < pairsOfRow; ++k) {
         const Word x = reinterpret_cast<const Word*>(a + row * aRow)[k];
         const Word y = reinterpret_cast<const Word*>(b + k * rowBytes)[column];
         even += lowerOf(x) * lowerOf(y);
@@ -163,22 +166,22 @@ void multiply(const ProductCall& call, const Chores& chores) {
       }
     }
   }
-  if (parts > 1 || kRows != 2 || kColumns != 2) return;
+  if (parts > 1 || kRows * kColumns != 4) return;
   std::copy_n(call.sums, tiles.size(), tiles.begin());
   std::fill_n(call.sums, tiles.size(), std::numeric_limits<float>::quiet_NaN());
 }
 
 template <class Number, bool kCopies>
 constexpr Bf16x3Kernels tableOf(const Bf16x3Kernels* ofBfloat16, const Bf16x3Kernels* ofGradients) {
-  const auto nothing = [] {};
   return {partsOfKind<Number>,
           sizeof(Number),
           split<Number, kCopies>,
           regroup<Number, false>,
           regroup<Number, true>,
           turn,
-          nothing,
-          nothing,
+          [] { pairsOfRow = blockLength; },
+          [] { pairsOfRow = blockLength / 2; },
+          [] {},
           {{},
            {nullptr, multiply<Number, kCopies, 1, 1>, multiply<Number, kCopies, 1, 2>},
            {nullptr, multiply<Number, kCopies, 2, 1>, multiply<Number, kCopies, 2, 2>},

@@ -58,7 +58,8 @@ std::string kernelOf(taccConvDesc_t desc) {
 }
 
 TEST(TilePace, DecidesForFloat32Alone) {
-  if (bestKernels().split == nullptr || processEnvironment().isa != "best") GTEST_SKIP() << "no AMX, or TACC_ISA is set";
+  if (bestKernels().split == nullptr || processEnvironment().isa != "best")
+    GTEST_SKIP() << "no AMX, or TACC_ISA is set";
   taccConvDesc_t desc = convolution(taccConvForward, 1, 128, 28, 28, 128, 3, 1, 1);
   for (const bool isFull : {true, false}) {
     pretendTilePace(&isFull);

@@ -107,6 +107,32 @@ TEST_P(TilesOfPass, AreExactForProducts) {
   EXPECT_THAT(kernels_, testing::Contains(testing::Key("amx 32x2 bf16 pairs")));
 }
 
+/// Bfloat16, of which several groups are one for the tiles.
+TEST_P(TilesOfPass, AreExactForGroupsOfFewChannels) {
+  for (int i = 0; i < draws(); ++i) {
+    const int groups = 16 * from(1, 4), ins = from(1, 20), outs = from(1, 20);
+    taccConvDesc_t desc = convolution(GetParam(), from(1, 3), groups * ins, from(1, 12), from(1, 20), groups * outs, 1);
+    desc.groups = groups;
+    chooseKernel(desc, random_);
+    desc = finished(desc);
+    desc.activationType = taccBfloat16;
+    desc.roundWeights = GetParam() != taccConvBackwardWeights;
+    if (GetParam() == taccConvBackwardWeights) desc.algorithm = nullptr;  // tiles serve whole blocks there
+    expectExact(desc);
+  }
+  if (GetParam() != taccConvBackwardWeights) {
+    EXPECT_GE(kernels_["amx 32x2 bf16 pairs"], draws() / 2);
+  }
+}
+
+/// Of one or two blocks of channels, which are read in place, and sums of one block of outputs.
+TEST_P(TilesOfPass, AreExactForFewBlocksOfProducts) {
+  for (int i = 0; i < draws(); ++i) {
+    const auto channels = [&] { return isOneOf(2) ? 16 : from(1, 48); };
+    expectExact(finished(convolution(GetParam(), from(1, 3), channels(), from(1, 20), from(1, 40), channels(), 1)));
+  }
+}
+
 /// Whose rows are lines of the kernel, forward and in NHWC: at the borders a part of one.
 TEST_P(TilesOfPass, AreExactForFewChannels) {
   for (int i = 0; i < draws(); ++i) {

@@ -69,7 +69,8 @@ class Bfloat16Plan final : public ConvPlan {
   void pack(const float* weights, float* packed) const override { first_->pack(weights, packed); }
   double reorderSeconds() const override { return first_->reorderSeconds() * parts(); }
   double predictedSeconds() const override {
-    return first_->predictedSeconds() * parts() + conversionSeconds(static_cast<double>(inBytes() + outBytes()) * parts());
+    return first_->predictedSeconds() * parts() +
+           conversionSeconds(static_cast<double>(inBytes() + outBytes()) * parts());
   }
 
   void run(const Buffers& buffers, const TaskExecutor& executor) const override {
@@ -229,9 +230,11 @@ ChosenPlan makeBfloat16Plan(const Description& given, const KernelSet& kernels) 
   Description inner = description;
   inner.isBfloat16 = false;
   inner.shape.batch = imagesAtOnce(description);
-  ChosenPlan first = makePlan(inner, kernels);
   ChosenPlan whole = makeTilePlan(description, kernels);
   takeCheaper(whole, makeDepthwisePlan(description, kernels));
+  // What is named may serve more in bfloat16 than in float32.
+  if (!given.algorithm.empty() && whole.plan != nullptr) return whole;
+  ChosenPlan first = makePlan(inner, kernels);
   // By its name, also where it is slower.
   const bool isForced = given.algorithm == nameOfPairs && hasTwoWideUnits(kernels);
   const Pairs pairs{.areRead = true, .areWritten = false};

@@ -156,9 +156,9 @@ class Depthwise final : public LinesPlan {
                           (readsBfloat16(description_) ? cyclesOfBfloat16 : 1);
     const bool hasOneTap = shape().kernelHeight * shape().kernelWidth == 1;
     const double bytesOfMemory = std::min(isAny ? 11.0 : 12.0, hasOneTap ? coreModel().mostOfOneTap : 12.0);
-    return overlappedCycles(planes * (std::max(cycles, missedCycles(isAny)) * partOfBlock(description_) + copied),
-                            transferCycles(planes * moved * static_cast<double>(bytesOfNumber(description_)),
-                                           bytesOfMemory)) /
+    return overlappedCycles(
+               planes * (std::max(cycles, missedCycles(isAny)) * partOfBlock(description_) + copied),
+               transferCycles(planes * moved * static_cast<double>(bytesOfNumber(description_)), bytesOfMemory)) /
            assumedHertz;
   }
   /// Of a plane that is not in the L1 cache: where a vector is a part of a block, a line of the cache is asked for, and
@@ -252,7 +252,8 @@ class Depthwise final : public LinesPlan {
   /// The same where pixels are apart: the blocks of a pixel follow each other in memory, so a strip of many of them is
   /// gone through in turn, while the L2 cache keeps the lines for the results below.
   void chooseReadingOfApart() {
-    const std::size_t lineBytes = static_cast<std::size_t>(line_.inputWidth) * blockLength * bytesOfNumber(description_);
+    const std::size_t lineBytes =
+        static_cast<std::size_t>(line_.inputWidth) * blockLength * bytesOfNumber(description_);
     if (isCopied()) {
       blocksAtOnce_ = blocksOfCopy;
       const auto lines = static_cast<int>(bytesOfCopy / (blocksOfCopy * lineBytes));

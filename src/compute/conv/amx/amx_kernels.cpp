@@ -203,14 +203,26 @@ void multiply(const ProductCall& call, const Chores& chores) {
   }
 }
 
+struct alignas(64) TileConfig {
+  std::uint8_t palette = 1, startRow = 0;
+  std::uint8_t reserved[14] = {};
+  std::uint16_t rowBytes[16] = {64, 64, 64, 64, 64, 64, 64, 64};
+  std::uint8_t rows[16] = {16, 16, 16, 16, 16, 16, 16, 16};
+};
+
 /// All eight tiles: 16 rows of 64 bytes.
 void begin() {
-  struct alignas(64) {
-    std::uint8_t palette = 1, startRow = 0;
-    std::uint8_t reserved[14] = {};
-    std::uint16_t rowBytes[16] = {64, 64, 64, 64, 64, 64, 64, 64};
-    std::uint8_t rows[16] = {16, 16, 16, 16, 16, 16, 16, 16};
-  } const config;
+  const TileConfig config;
+  asm volatile("ldtilecfg %0" ::"m"(config));
+}
+
+/// Operands of 16 channels, which take as long as 32 do.
+void beginHalves() {
+  TileConfig config;
+  for (const int i : {0, 1}) {
+    config.rowBytes[firstA + i] = 32;
+    config.rows[firstB + i] = 8;
+  }
   asm volatile("ldtilecfg %0" ::"m"(config));
 }
 
@@ -235,8 +247,9 @@ void multiplyOnly(int count) {
 }
 
 /// Of a number of one part all that is computed with at once takes so little time that storing sums is a good part.
-template <class Kind>
-constexpr auto multiplyFour = Kind::kParts == 1 ? multiplyKeeping<Kind> : multiply<Kind, 2, 2>;
+template <class Kind, int kColumns>
+constexpr auto multiplyFour =
+    Kind::kParts == 1 ? multiplyKeeping<Kind, kColumns> : multiply<Kind, 4 / kColumns, kColumns>;
 
 template <class Kind>
 constexpr Bf16x3Kernels tableOf() {
@@ -247,12 +260,13 @@ constexpr Bf16x3Kernels tableOf() {
           transpose<Kind>,
           turn,
           begin,
+          beginHalves,
           end,
           {{},
            {nullptr, multiply<Kind, 1, 1>, multiply<Kind, 1, 2>},
-           {nullptr, multiply<Kind, 2, 1>, multiplyFour<Kind>},
+           {nullptr, multiply<Kind, 2, 1>, multiplyFour<Kind, 2>},
            {nullptr, multiply<Kind, 3, 1>, nullptr},
-           {nullptr, multiply<Kind, 4, 1>, nullptr}},
+           {nullptr, multiplyFour<Kind, 1>, nullptr}},
           deliver<typename Kind::Number>,
           Kind::kParts == 1 ? storeSums : nullptr,
           nullptr,

@@ -115,11 +115,12 @@ struct Bf16x3Kernels {
   /// Before the first product of a thread's task, and after the last: the tiles are state that switches of threads have
   /// to save.
   void (*begin)();
+  void (*beginHalves)();  // the same for products whose rows are the first 32 bytes: a block of channels
   void (*end)();
   /// [tiles of a][tiles of b]: 1 to 4 with 1, 1 or 2 with 2. What is to be delivered is delivered at the end.
   void (*multiply[5][3])(const ProductCall&, const Chores&);
   void (*deliver)(DeliverWork&);
-  /// Where it is not null, 2 tiles with 2 leave their sums in the tiles, and this stores them.
+  /// Where it is not null, 2 tiles with 2, and 4 with 1, leave their sums in the tiles, and this stores them.
   void (*storeSums)(float* sums);
   // On the same units; of these themselves null. Pairs of the first are channels that follow each other, so rows are
   // copies; those of gradients are of two blocks, as those of float32 are.

@@ -14,10 +14,11 @@ double cyclesOf(const Description& d, const Bf16x3Image& image, const std::vecto
   const SplitSides sides(d);
   const bool isSplit = partsOfNumber(d) == splitParts;
   const double floatCycles = splitRowCycles(static_cast<double>(d.shape.batch * sides.in.image) * sizeof(float));
-  const double rowCycles = readsInPlace(d) ? 0 : isSplit ? floatCycles : bfloat16RowCycles;
+  const double ofBfloat16 = copiesStrips(d) ? bfloat16RowCycles / 2 : bfloat16RowCycles;
+  const double rowCycles = readsInPlace(d) ? 0 : isSplit ? floatCycles : ofBfloat16;
   const double productCycles = isSplit ? 6 * tileProductCycles : bfloat16ProductCycles;
   // A last block of output that is alone reads as much for half of the products.
-  const double columns = sides.outBlocks + 0.4 * (sides.outBlocks % 2);
+  const double columns = sides.outBlocks + (sides.outBlocks == 1 ? 0.1 : 0.4 * (sides.outBlocks % 2));
   const double rows = double(image.rows()) * image.phases() * sides.inPairs();
   // What is split first has nothing to hide behind.
   double cycles = rows * rowCycles / 3;
@@ -44,6 +45,28 @@ SplitTensor outputOf(const Description& d) {
 }
 
 }  // namespace
+
+int groupsJoined(const Description& d) {
+  constexpr int channelsOfStep = 2 * blockLength;
+  const Shape& s = d.shape;
+  if (!d.pairs.areRead || s.groups == 1 || s.isDepthwise() || d.pass == taccConvBackwardWeights) return 1;
+  const int in = s.inPerGroup(), out = s.outPerGroup();
+  const auto areBlocks = [&](int count) {
+    return s.groups % count == 0 && count * in % blockLength == 0 && count * out % blockLength == 0;
+  };
+  int best = 1;
+  for (int count = 2; count * std::max(in, out) <= channelsOfStep; ++count) best = areBlocks(count) ? count : best;
+  // Others only where they would not be served.
+  for (int count = 2; best == 1 && !s.blocksFitGroups() && count <= s.groups; ++count)
+    best = areBlocks(count) ? count : 1;
+  return best;
+}
+
+Description withJoinedGroups(const Description& d) {
+  Description joined = d;
+  joined.shape.groups /= groupsJoined(d);
+  return joined;
+}
 
 int partsOfNumber(const Description& d) { return d.pairs.areRead ? 1 : splitParts; }
 
@@ -103,8 +126,16 @@ bool readsLines(const Description& d) {
 bool readsInPlace(const Description& d) {
   const SplitSides sides(d);
   const int channels = sides.isForward ? d.shape.inPerGroup() : d.shape.outPerGroup();
-  return partsOfNumber(d) == 1 && sides.in.block == blockLength && d.shape.isProduct() &&
-         channels % (2 * blockLength) == 0;
+  const bool areWhole = sides.in.block == blockLength && channels % (2 * blockLength) == 0;
+  const bool isBlock = sides.in.pixel == blockLength && sides.inBlocks == 1 && sides.groups == 1;
+  return partsOfNumber(d) == 1 && d.shape.isProduct() && (areWhole || isBlock);
+}
+
+bool copiesStrips(const Description& d) {
+  if (partsOfNumber(d) != 1 || !d.shape.isProduct() || readsInPlace(d)) return false;
+  const SplitSides sides(d);
+  const double weights = double(sides.groups) * sides.inPairs() * sides.outBlocks * static_cast<double>(tileBytes);
+  return staysInL2(static_cast<std::size_t>(weights));
 }
 
 bool writesNonTemporally(const Description& d) {
@@ -170,7 +201,7 @@ Bf16x3Image splitImage(const Description& d, const std::vector<Bf16x3Job>& jobs)
   // Few parts cost the splitting of the first one, which nothing hides; many parts the rest of their last tiles, and
   // weights that are read from behind the L2 cache over again.
   const double weightBytes = splitWeightBytes(d, jobs);
-  if (readsInPlace(d) && staysInL2(static_cast<std::size_t>(weightBytes))) {
+  if (copiesStrips(d) || (readsInPlace(d) && staysInL2(static_cast<std::size_t>(weightBytes)))) {
     // Each strip is read once for all outputs, so nothing is gained by parts; a table has a place for each row of one.
     constexpr std::size_t rows = 1 << 15;
     image.choosePart(d.shape.batch,

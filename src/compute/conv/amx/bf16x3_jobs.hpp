@@ -24,6 +24,11 @@ std::vector<Bf16x3Job> splitJobs(const Description& d);
 /// Whether there are kernels for it, and it is in blocks or in NHWC and not too large.
 bool canSplit(const Description& d);
 
+/// How many groups of bfloat16 are one for the tiles, whose steps are 32 channels: groups of a few channels that
+/// together are a step, or whole blocks at least. Weights between channels of different groups are zeros.
+int groupsJoined(const Description& d);
+Description withJoinedGroups(const Description& d);
+
 /// Of a number: float32 is split, bfloat16 is not.
 int partsOfNumber(const Description& d);
 
@@ -35,8 +40,12 @@ struct SplitTensor {
   std::uint16_t lastMask;  // channels of a group's last block that may be read or written
 };
 
-/// Whether pixels are rows of tiles where they lie: bfloat16 of products in NHWC, of whole steps of 32 channels.
+/// Whether pixels are rows of tiles where they lie: bfloat16 of products in NHWC, of whole steps of 32 channels, or of
+/// one block of channels.
 bool readsInPlace(const Description& d);
+
+/// Whether rows are copied a few strips at a time: bfloat16 of other products whose weights stay in the L2 cache.
+bool copiesStrips(const Description& d);
 
 /// Whether the numbers of a line of the kernel are one row: of few channels in NHWC those of its pixels follow each
 /// other, so that a step takes them all, and not a tap of mostly zeros. Forward only.

@@ -2,12 +2,16 @@
 // into the workspace, and 32 output channels at a time are computed for all its positions.
 //
 // Bfloat16 whose channels lie beside each other, in whole steps, is multiplied where it lies by kernels of one pixel.
+// Of other bfloat16 these copy a few strips of positions at a time, which stay in the L1 cache, while the ones before
+// are multiplied.
 //
 // Steps of a sum are taps of 32 channels. Of a part that is split, all stays in the L2 cache; weights are read from
 // there too, or from behind it once for each part. Activations in bfloat16, with weights that are rounded to it, are
 // gone through alike: they are one part, which is copied.
 #include <algorithm>
 #include <limits>
+#include <optional>
+#include <span>
 
 #include "compute/conv/algorithms.hpp"
 #include "compute/conv/algorithms/caching.hpp"
@@ -15,6 +19,7 @@
 #include "compute/conv/amx/bf16x3_jobs.hpp"
 #include "compute/conv/amx/bf16x3_weights.hpp"
 #include "compute/conv/amx/line_rows.hpp"
+#include "compute/conv/amx/row_making.hpp"
 #include "compute/conv/task_partition.hpp"
 
 namespace tacc::conv {
@@ -22,15 +27,19 @@ namespace {
 
 class Bf16x3Products final : public ConvPlan {
  public:
-  Bf16x3Products(const Description& d, const Bf16x3Kernels& kernels)
+  /// `d` has joined groups.
+  Bf16x3Products(const Description& d, int joined, const Bf16x3Kernels& kernels)
       : ConvPlan(kernels.parts == 1 ? "amx 32x2 bf16 pairs" : "amx 32x2"),
         description_(d),
+        joined_(joined),
         kernels_(kernels),
         sides_(d),
         jobs_(splitJobs(d)),
         image_(splitImage(d, jobs_)),
         columns_(2),
         readsInPlace_(readsInPlace(d)),
+        readsHalves_(readsInPlace_ && sides_.inBlocks == 1),
+        copiesStrips_(copiesStrips(d)),
         readsLines_(readsLines(d)),
         isNonTemporal_(writesNonTemporally(d)) {
     image_.findRuns(sides_.in.steps());
@@ -45,6 +54,11 @@ class Bf16x3Products final : public ConvPlan {
     if (!fetchesWeights_) stripsAtOnce_ = stripsInL1();
     comesFromMemory_ =
         !fetchesWeights_ && bytesOf(d.shape.batch * sides_.in.image) > static_cast<std::ptrdiff_t>(l2CacheBytes());
+    for (int kind = 0; copiesStrips_ && kind < image_.kinds(); ++kind) {
+      const int part = image_.partOfKind(kind);
+      stripRuns_.push_back(part < 0 ? RunsOfStrips{} : runsOfStrips(image_, part, sides_, static_cast<int>(rows())));
+    }
+    if (readsInPlace_) lastRuns_ = runsOfStrips(image_, image_.parts() - 1, sides_, positionsOfStrip()).back();
     for (const Bf16x3Job& job : jobs_) {
       work_.push_back(workOf(job, packedFloats_));
       packedFloats_ += static_cast<std::size_t>(sides_.groups) * groupFloats(job);
@@ -63,8 +77,6 @@ class Bf16x3Products final : public ConvPlan {
  private:
   std::ptrdiff_t weightTileBytes() const { return kernels_.parts * tileBytes; }
   static constexpr std::size_t sumsBytes = 2 * 4 * static_cast<std::size_t>(tileBytes);  // two sets: one is delivered
-
-  static constexpr int mostTilesOfStrip = 4;
 
   struct Work {
     std::vector<std::ptrdiff_t> steps;    // bytes from a position to its row for each step
@@ -96,8 +108,13 @@ class Bf16x3Products final : public ConvPlan {
     return static_cast<std::size_t>(std::max(1, l1Bytes / bytes));
   }
   std::size_t biasBytes() const { return (biasWorkspaceBytes(description_) + 63) / 64 * 64; }
-  /// Of what is split of a pair of blocks: of a part, or, of what is read in place, of its last strip.
-  std::ptrdiff_t rows() const { return readsInPlace_ ? mostTilesOfStrip * tileRows : image_.rows(); }
+  int positionsOfStrip() const { return tilesOfStrip() * tileRows; }
+  /// Of what is split of a pair of blocks: of a part, of the strips at once, or, of what is read in place, of its last
+  /// strip.
+  std::ptrdiff_t rows() const {
+    if (readsInPlace_) return positionsOfStrip();
+    return copiesStrips_ ? static_cast<std::ptrdiff_t>(stripsAtOnce_) * positionsOfStrip() : image_.rows();
+  }
   std::ptrdiff_t partStep() const { return rows() * rowBytes; }
   std::ptrdiff_t bytesOf(std::ptrdiff_t numbers) const {
     return numbers * static_cast<std::ptrdiff_t>(kernels_.numberBytes);
@@ -114,8 +131,8 @@ class Bf16x3Products final : public ConvPlan {
   }
   /// Of one worker: sums, which of the parts it has split, and two of those, split.
   std::size_t workerBytes() const {
-    return sumsBytes + sizeof(Held) +
-           static_cast<std::size_t>(image_.parts() > 1 && !readsInPlace_ ? 2 : 1) * splitBytes();
+    const bool areTwo = copiesStrips_ || (image_.parts() > 1 && !readsInPlace_);
+    return sumsBytes + sizeof(Held) + static_cast<std::size_t>(areTwo ? 2 : 1) * splitBytes();
   }
   struct alignas(64) Held {
     int parts[2];
@@ -127,14 +144,21 @@ class Bf16x3Products final : public ConvPlan {
   };
   Memory memoryOf(const Buffers& buffers, int worker) const;
 
-  class Splitting;
+  RowMaking makeRows(const std::byte* input, std::byte* to, int part, std::span<const Bf16x3Run> all = {}) const {
+    return RowMaking({kernels_, sides_, image_, part, all, input, to, rows()});
+  }
+  /// Of the strips at once from one on.
+  const std::vector<Bf16x3Run>& runsFrom(int part, std::size_t first) const {
+    return stripRuns_[static_cast<std::size_t>(image_.kindOf(part))][first / stripsAtOnce_];
+  }
+
   /// From strip to strip of a task.
   struct Progress {
     DeliverWork deliver[2];   // of the strip before and of this one, in turn
     bool areInTiles = false;  // the sums of the strip before
     int side = 0;
     std::size_t cost = 0;       // that is left of this part
-    Splitting* next = nullptr;  // or null
+    RowMaking* next = nullptr;  // or null
   };
 
   /// Of the strips of one part, those of all columns and jobs one after the other, a share of about the same cost as
@@ -144,7 +168,9 @@ class Bf16x3Products final : public ConvPlan {
     const float* bias;
     const std::byte* input;  // split, or where it lies
     const std::byte* last;   // what is read in place: of the last strip, if it ends behind the tensor, a copy
+    std::byte* strips[2];    // what is copied a few strips at a time: where to
     float* sums;
+    int index;
     Bf16x3Image::Part part;
     TaskPart costs;
   };
@@ -155,11 +181,13 @@ class Bf16x3Products final : public ConvPlan {
   void multiply(const Share& share, Progress& progress) const;
   std::ptrdiff_t lineNumbers() const { return sides_.width * sides_.in.pixel; }
   /// Of a part that is read in place.
-  const std::byte* copyLastStrip(const Bf16x3Image::Part& part, const std::byte* input, std::byte* to) const;
-  /// Some strips of one set of columns of one job.
-  void multiplyStrips(const Share& share, std::size_t job, std::size_t set, TaskPart strips, Progress& progress) const;
+  const std::byte* copyLastStrip(int part, const std::byte* tensor, std::byte* to) const;
+  /// Some strips of one set of columns of one job. `rows`: of position 0.
+  void multiplyStrips(const Share& share, std::size_t job, std::size_t set, TaskPart strips, const std::byte* rows,
+                      Progress& progress) const;
 
   Description description_;
+  int joined_;
   const Bf16x3Kernels& kernels_;
   SplitSides sides_;
   std::vector<Bf16x3Job> jobs_;
@@ -169,7 +197,11 @@ class Bf16x3Products final : public ConvPlan {
   std::vector<Work> work_;
   std::size_t packedFloats_ = 0;
   bool readsInPlace_;  // pixels are rows
-  bool readsLines_;    // lines of the kernel are
+  bool readsHalves_;   // of one block of channels
+  bool copiesStrips_;
+  std::vector<RunsOfStrips> stripRuns_;  // of these, for each kind of part
+  std::vector<Bf16x3Run> lastRuns_;      // of the last strip of what is read in place
+  bool readsLines_;                      // lines of the kernel are
   bool isNonTemporal_, fetchesWeights_ = false, comesFromMemory_ = false;
 };
 
@@ -194,7 +226,7 @@ Bf16x3Products::Work Bf16x3Products::workOf(const Bf16x3Job& job, std::size_t pa
 }
 
 void Bf16x3Products::pack(const float* weights, float* packed) const {
-  const Bf16x3Weights source(description_, kernels_, weights);
+  const Bf16x3Weights source(description_, joined_, kernels_, weights);
   float* to = packed;
   for (const Bf16x3Job& job : jobs_) {
     for (int set = 0; set < sides_.groups * columnSets(); ++set) {
@@ -211,70 +243,8 @@ void Bf16x3Products::pack(const float* weights, float* packed) const {
   }
 }
 
-/// The work of splitting one part: units are pairs of blocks of channels and phases of pixels.
-class Bf16x3Products::Splitting {
- public:
-  Splitting(const Bf16x3Products& plan, const std::byte* input, std::byte* to, int part)
-      : plan_(plan),
-        input_(input),
-        to_(to),
-        part_(part),
-        end_(plan.units()),
-        rows_(static_cast<int>(plan.image_.rows()) * static_cast<int>(plan.units())) {
-    load();
-  }
-  /// The next rows of one unit; those of the next one come with the next call.
-  Bf16x3Work& work() {
-    if (work_.at == work_.rows && unit_ < end_) {
-      ++unit_;
-      load();
-    }
-    return work_;
-  }
-  /// About.
-  int rowsLeft() const { return rows_; }
-  void count(int rows) { rows_ = std::max(0, rows_ - rows); }
-  void finish() {
-    while (unit_ < end_) plan_.kernels_.split(work(), static_cast<int>(plan_.image_.rows()));
-  }
-
- private:
-  void load() {
-    if (unit_ >= end_) return;
-    alignas(64) static constexpr float zeros[blockLength] = {};
-    const SplitSides& sides = plan_.sides_;
-    const auto unit = static_cast<int>(unit_);
-    const int pair = unit % sides.inPairs(), phase = unit / sides.inPairs() % plan_.image_.phases();
-    const int group = unit / plan_.groupUnits();
-    const bool isHalf = 2 * pair + 1 == sides.inBlocks;
-    const std::span<const Bf16x3Run> runs = plan_.image_.runs(part_, phase);
-    work_ = {};
-    work_.run = work_.fetchRun = runs.data();
-    work_.end = runs.data() + runs.size();
-    work_.rows = plan_.image_.rows();
-    const std::ptrdiff_t even =
-        plan_.image_.part(part_).image * sides.in.image + group * sides.in.group + 2 * pair * sides.in.block;
-    work_.even = input_ + plan_.bytesOf(even);
-    work_.odd = isHalf ? reinterpret_cast<const std::byte*>(zeros) : input_ + plan_.bytesOf(even + sides.in.block);
-    work_.evenStep = sides.strideWidth * sides.in.pixel;
-    work_.oddStep = isHalf ? 0 : work_.evenStep;
-    work_.firstLane = 2 * pair * blockLength % lanesOfRun;
-    if (pair + 1 == sides.inPairs()) (isHalf ? work_.evenMask : work_.oddMask) = sides.in.lastMask;
-    work_.output = to_ + static_cast<std::ptrdiff_t>(unit_) * plan_.pairStep();
-    work_.partStep = plan_.partStep();
-  }
-
-  const Bf16x3Products& plan_;
-  const std::byte* input_;
-  std::byte* to_;
-  int part_;
-  std::size_t unit_ = 0, end_;
-  int rows_;
-  Bf16x3Work work_;
-};
-
 void Bf16x3Products::multiplyStrips(const Share& share, std::size_t job, std::size_t set, TaskPart strips,
-                                    Progress& progress) const {
+                                    const std::byte* rows, Progress& progress) const {
   const Bf16x3Job& of = jobs_[job];
   const Work& work = work_[job];
   const int group = static_cast<int>(set) / columnSets();
@@ -301,14 +271,14 @@ void Bf16x3Products::multiplyStrips(const Share& share, std::size_t job, std::si
                                                             : nullptr;
   const float* const bias = share.bias != nullptr ? share.bias + block * blockLength : nullptr;
   const auto count = static_cast<int>(strips.to - strips.from);
-  const std::byte* const input = share.input + group * groupUnits() * pairStep();
+  const std::byte* const input = rows + group * groupUnits() * pairStep();
   const std::size_t allStrips = stripsOf(share.part, of);
   // Weights from behind the L2 cache: a strip brings its share of those of the next blocks, or, if it is the only
   // one, those that it will need soon.
   constexpr std::ptrdiff_t stepsAhead = 16;
   if (fetchesWeights_) product.fetchLines = ceilDivide(blocks * kernels_.parts * tileRows, count);
   for (int i = 0; i < count; ++i) {
-    const int position = (static_cast<int>(strips.from) + i) * tilesOfStrip() * tileRows;
+    const int position = (static_cast<int>(strips.from) + i) * positionsOfStrip();
     const int tiles = std::min(tilesOfStrip(), ceilDivide(positions - position, tileRows));
     DeliverWork& deliver = progress.deliver[progress.side];
     float* const sums = share.sums + progress.side * 4 * tileFloats;
@@ -339,18 +309,18 @@ void Bf16x3Products::multiplyStrips(const Share& share, std::size_t job, std::si
     if (readsInPlace_ && comesFromMemory_) {
       const std::size_t later = strips.from + static_cast<std::size_t>(i) + stripsAtOnce_;
       const bool isThere = later + 1 < allStrips;
-      const int each = ceilDivide(tilesOfStrip() * tileRows, sides_.groups * columnSets());
+      const int each = ceilDivide(positionsOfStrip(), sides_.groups * columnSets());
       const int row = static_cast<int>(set) * each;
-      product.rowsAheadCount = isThere ? std::clamp(tilesOfStrip() * tileRows - row, 0, each) : 0;
+      product.rowsAheadCount = isThere ? std::clamp(positionsOfStrip() - row, 0, each) : 0;
       product.rowsAhead = share.input + bytesOf(group * sides_.in.group) +
-                          (static_cast<std::ptrdiff_t>(later) * tilesOfStrip() * tileRows + row) * product.aRow;
+                          (static_cast<std::ptrdiff_t>(later) * positionsOfStrip() + row) * product.aRow;
     }
     product.fetchAt =
         count == 1 ? stepsAhead * product.bStep : blocks * blockBytes + i * steps * product.fetchLines * rowBytes;
     product.sums = sums;
     progress.side = 1 - progress.side;
     Chores chores{&progress.deliver[progress.side], progress.areInTiles, nullptr, 0};
-    progress.areInTiles = kernels_.storeSums != nullptr && tiles == 2 && blocks == 2;
+    progress.areInTiles = kernels_.storeSums != nullptr && tiles * blocks == 4;
     if (progress.next != nullptr) {
       chores.split = &progress.next->work();
       const std::size_t left = std::max<std::size_t>(1, progress.cost / costOfStrip(job));
@@ -364,25 +334,47 @@ void Bf16x3Products::multiplyStrips(const Share& share, std::size_t job, std::si
 
 void Bf16x3Products::multiply(const Share& share, Progress& progress) const {
   std::size_t before = 0;  // cost of the jobs and sets before
+  std::optional<RowMaking> next;
   for (std::size_t job = 0; job < jobs_.size(); ++job) {
     const std::size_t all = stripsOf(share.part, jobs_[job]), each = costOfStrip(job);
     for (std::size_t first = 0; first < all; first += stripsAtOnce_) {
       const std::size_t strips = std::min(stripsAtOnce_, all - first);
+      const std::byte* rows = share.input;
+      if (copiesStrips_) {
+        const std::size_t end = before + columnSetsOfAll() * strips * each;
+        if (end <= share.costs.from || before >= share.costs.to) {
+          before = end;
+          continue;
+        }
+        const auto rowsOf = [&](std::size_t from) {
+          std::byte* const to = share.strips[from / stripsAtOnce_ % 2];
+          return makeRows(share.input, to, share.index, runsFrom(share.index, from));
+        };
+        RowMaking now = next ? *next : rowsOf(first);
+        now.finish();
+        next.reset();
+        if (first + strips < all && end < share.costs.to) next.emplace(rowsOf(first + strips));
+        progress.next = next ? &*next : nullptr;
+        progress.cost = end - std::max(before, share.costs.from);
+        rows = share.strips[first / stripsAtOnce_ % 2] -
+               static_cast<std::ptrdiff_t>(first) * positionsOfStrip() * rowBytes;
+      }
       // A strip belongs to the share where its cost begins.
       const auto stripAt = [&](std::size_t cost) {
         return first + (cost <= before ? 0 : std::min(strips, (cost - before + each - 1) / each));
       };
       for (std::size_t set = 0; set < columnSetsOfAll(); ++set, before += strips * each) {
         const TaskPart mine{stripAt(share.costs.from), stripAt(share.costs.to)};
-        if (!mine.isEmpty()) multiplyStrips(share, job, set, mine, progress);
+        if (!mine.isEmpty()) multiplyStrips(share, job, set, mine, rows, progress);
       }
     }
   }
+  if (copiesStrips_) progress.next = nullptr;
 }
 
 std::size_t Bf16x3Products::stripsOf(const Bf16x3Image::Part& part, const Bf16x3Job& job) const {
   const int positions = image_.positions(part, job.outHeight, job.outWidth);
-  return static_cast<std::size_t>(ceilDivide(positions, tilesOfStrip() * tileRows));
+  return static_cast<std::size_t>(ceilDivide(positions, positionsOfStrip()));
 }
 
 std::size_t Bf16x3Products::costOf(const Bf16x3Image::Part& part) const {
@@ -402,26 +394,9 @@ Bf16x3Products::Memory Bf16x3Products::memoryOf(const Buffers& buffers, int work
 
 /// Null where it ends with the tensor. What is in rows behind the last position reaches sums of their own only, which
 /// nobody delivers.
-const std::byte* Bf16x3Products::copyLastStrip(const Bf16x3Image::Part& part, const std::byte* input,
-                                               std::byte* to) const {
-  const int positions = image_.positions(part, jobs_[0].outHeight, jobs_[0].outWidth);
-  if (positions % tileRows == 0) return nullptr;
-  const int first = (positions - 1) / (tilesOfStrip() * tileRows) * tilesOfStrip() * tileRows;
-  const Bf16x3Run run{0, first * sides_.in.pixel, positions - first};
-  for (int unit = 0; unit < sides_.groups * sides_.inPairs(); ++unit) {
-    const int group = unit / sides_.inPairs(), pair = unit % sides_.inPairs();
-    const std::byte* const even = input + bytesOf(group * sides_.in.group + 2 * pair * sides_.in.block);
-    Bf16x3Work work{.run = &run,
-                    .end = &run + 1,
-                    .rows = run.rows,
-                    .fetchRun = &run + 1,
-                    .even = even,
-                    .odd = even + bytesOf(sides_.in.block),
-                    .evenStep = sides_.in.pixel,
-                    .oddStep = sides_.in.pixel,
-                    .output = to + unit * pairStep()};
-    kernels_.split(work, run.rows);
-  }
+const std::byte* Bf16x3Products::copyLastStrip(int part, const std::byte* tensor, std::byte* to) const {
+  if (image_.positions(image_.part(part), jobs_[0].outHeight, jobs_[0].outWidth) % tileRows == 0) return nullptr;
+  makeRows(tensor, to, part, lastRuns_).finish();
   return to;
 }
 
@@ -441,26 +416,39 @@ void Bf16x3Products::run(const Buffers& buffers, const TaskExecutor& executor) c
     const Memory memory = memoryOf(buffers, worker);
     const TaskPart mine = partOf(parts * shares, tasks, task);
     Progress progress;
-    kernels_.begin();
+    (readsHalves_ ? kernels_.beginHalves : kernels_.begin)();
     for (std::size_t at = mine.from; at < mine.to;) {
       const std::size_t part = at / shares, end = std::min(mine.to, (part + 1) * shares);
       const int index = static_cast<int>(part), side = index % 2;
       const Bf16x3Image::Part here = image_.part(index);
       const std::size_t cost = costOf(here);
       const TaskPart first = partOf(cost, shares, at % shares), last = partOf(cost, shares, (end - 1) % shares);
-      Share share{buffers, bias, memory.split[side], nullptr, memory.sums, here, {first.from, last.to}};
+      Share share{.buffers = buffers,
+                  .bias = bias,
+                  .input = memory.split[side],
+                  .last = nullptr,
+                  .strips = {memory.split[0], memory.split[1]},
+                  .sums = memory.sums,
+                  .index = index,
+                  .part = here,
+                  .costs = {first.from, last.to}};
       at = end;
+      if (copiesStrips_) {
+        share.input = input;
+        multiply(share, progress);
+        continue;
+      }
       if (readsInPlace_) {
         share.input = input + bytesOf(here.image * sides_.in.image + here.line * lineNumbers());
-        if (index + 1 == image_.parts()) share.last = copyLastStrip(here, share.input, memory.split[0]);
+        if (index + 1 == image_.parts()) share.last = copyLastStrip(index, input, memory.split[0]);
         multiply(share, progress);
         continue;
       }
       int& held = memory.held->parts[side];
-      if (held != index) Splitting(*this, input, memory.split[side], index).finish();
+      if (held != index) makeRows(input, memory.split[side], index).finish();
       held = index;
       if (end < mine.to) {
-        Splitting next(*this, input, memory.split[1 - side], index + 1);
+        RowMaking next = makeRows(input, memory.split[1 - side], index + 1);
         progress.next = &next;
         progress.cost = last.to - first.from;
         multiply(share, progress);
@@ -480,7 +468,8 @@ void Bf16x3Products::run(const Buffers& buffers, const TaskExecutor& executor) c
 
 }  // namespace
 
-bool servesSplitProducts(const Description& d) {
+bool servesSplitProducts(const Description& given) {
+  const Description d = withJoinedGroups(given);
   if (d.pass == taccConvBackwardWeights || !canSplit(d)) return false;
   if (d.algorithm == "split" || d.pairs.areRead) return true;
   // Where few channels are written, splitting is not worth while.
@@ -489,7 +478,8 @@ bool servesSplitProducts(const Description& d) {
 }
 
 std::unique_ptr<ConvPlan> makeSplitProducts(const Description& d, const KernelSet& kernels) {
-  return std::make_unique<Bf16x3Products>(d, d.pairs.areRead ? *kernels.split->ofBfloat16 : *kernels.split);
+  return std::make_unique<Bf16x3Products>(withJoinedGroups(d), groupsJoined(d),
+                                          d.pairs.areRead ? *kernels.split->ofBfloat16 : *kernels.split);
 }
 
 }  // namespace tacc::conv

@@ -8,12 +8,36 @@
 
 namespace tacc::conv {
 
-Bf16x3Weights::Bf16x3Weights(const Description& description, const Bf16x3Kernels& kernels, const float* weights)
+Bf16x3Weights::Bf16x3Weights(const Description& description, int joined, const Bf16x3Kernels& kernels,
+                             const float* weights)
     : description_(description),
+      separate_(description.shape),
+      joined_(joined),
       kernels_(kernels),
       weights_(weights),
       sides_(description),
-      readsLines_(readsLines(description)) {}
+      readsLines_(readsLines(description)) {
+  separate_.groups *= joined;
+}
+
+/// The same where blocks have channels of several groups.
+void Bf16x3Weights::gatherJoined(int group, int inBlock, int outBlock, int kernelTap, float* rows) const {
+  const Shape& s = separate_;
+  const int ins = sides_.isForward ? s.inPerGroup() : s.outPerGroup();
+  const int outs = sides_.isForward ? s.outPerGroup() : s.inPerGroup();
+  for (int row = 0; row < blockLength; ++row) {
+    for (int column = 0; column < blockLength; ++column) {
+      const int in = inBlock * blockLength + row, out = outBlock * blockLength + column;
+      const int own = in / ins;
+      if (own >= joined_ || out / outs != own) continue;
+      const int k = sides_.isForward ? out % outs : in % ins, c = sides_.isForward ? in % ins : out % outs;
+      const WeightBlock block = weightBlock(s, description_.weightLayout, group * joined_ + own, k / blockLength,
+                                            c / blockLength, kernelTap / s.kernelWidth, kernelTap % s.kernelWidth);
+      rows[row * blockLength + column] =
+          weights_[block.base + k % blockLength * block.outStep + c % blockLength * block.inStep];
+    }
+  }
+}
 
 /// Those of one block that is read, in rows of output channels.
 void Bf16x3Weights::gather(int group, int inBlock, int outBlock, int kernelTap, float* rows) const {
@@ -22,6 +46,10 @@ void Bf16x3Weights::gather(int group, int inBlock, int outBlock, int kernelTap, 
   const Shape& s = description_.shape;
   if (readsLines_) {
     gatherLine(s, description_.weightLayout, weights_, {kernelTap, inBlock, outBlock}, rows);
+    return;
+  }
+  if (joined_ > 1) {
+    gatherJoined(group, inBlock, outBlock, kernelTap, rows);
     return;
   }
   const WeightBlock block =

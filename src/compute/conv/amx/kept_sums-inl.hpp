@@ -1,7 +1,7 @@
-// Products of bfloat16 for 2 x 2 tiles of sums, which stay in the tiles until the next call: there they are stored, one
-// each before the tile is cleared for its first product. Four stores one after the other take 30 to 60 cycles that
-// nothing hides, and a step of products 64. What was stored is delivered behind the products of the first two steps.
-// Included by the kernels for AMX only.
+// Products of bfloat16 for 2 x 2 or 4 x 1 tiles of sums, which stay in the tiles until the next call: there they are
+// stored, one each before the tile is cleared for its first product. Four stores one after the other take 30 to 60
+// cycles that nothing hides, and a step of products 64. What was stored is delivered behind the products of the first
+// two steps. Included by the kernels for AMX only.
 #pragma once
 
 #include "compute/conv/amx/deliver-inl.hpp"
@@ -17,25 +17,38 @@ template <int kTile, bool kStores>
   clearTile<kTile>();
 }
 
-/// The first step of a sum, behind whose products the sums before are stored.
-template <bool kStores>
-[[gnu::always_inline]] inline void firstStep(const ProductCall& call, float* sums) {
-  const std::byte* const a = call.a + call.aSteps[0];
-  loadTile<firstB>(call.b, rowBytes);
-  loadTile<firstA>(a, call.aRow);
-  renewTile<0, kStores>(sums);
-  multiplyTiles<0, firstA, firstB>();
-  loadTile<firstB + 1>(call.b + call.bTile, rowBytes);
-  renewTile<1, kStores>(sums);
-  multiplyTiles<1, firstA, firstB + 1>();
-  loadTile<firstA + 1>(a + call.aTile, call.aRow);
-  renewTile<2, kStores>(sums);
-  multiplyTiles<2, firstA + 1, firstB>();
-  renewTile<3, kStores>(sums);
-  multiplyTiles<3, firstA + 1, firstB + 1>();
+/// What a step adds to the sums; of the first one, behind whose products the sums before are stored or not.
+enum class KeptStep { first, firstStoring, later };
+
+template <int kTile, KeptStep kStep, int kA, int kB>
+[[gnu::always_inline]] inline void multiplyKept(float* sums) {
+  if constexpr (kStep != KeptStep::later) renewTile<kTile, kStep == KeptStep::firstStoring>(sums);
+  multiplyTiles<kTile, kA, kB>();
 }
 
-template <class Kind>
+template <int kColumns, KeptStep kStep>
+[[gnu::always_inline]] inline void keptStep(const ProductCall& call, const std::byte* a, const std::byte* b,
+                                            float* sums) {
+  loadTile<firstB>(b, rowBytes);
+  loadTile<firstA>(a, call.aRow);
+  multiplyKept<0, kStep, firstA, firstB>(sums);
+  if constexpr (kColumns == 2) {
+    loadTile<firstB + 1>(b + call.bTile, rowBytes);
+    multiplyKept<1, kStep, firstA, firstB + 1>(sums);
+    loadTile<firstA + 1>(a + call.aTile, call.aRow);
+    multiplyKept<2, kStep, firstA + 1, firstB>(sums);
+    multiplyKept<3, kStep, firstA + 1, firstB + 1>(sums);
+  } else {
+    loadTile<firstA + 1>(a + call.aTile, call.aRow);
+    multiplyKept<1, kStep, firstA + 1, firstB>(sums);
+    loadTile<firstA>(a + 2 * call.aTile, call.aRow);
+    multiplyKept<2, kStep, firstA, firstB>(sums);
+    loadTile<firstA + 1>(a + 3 * call.aTile, call.aRow);
+    multiplyKept<3, kStep, firstA + 1, firstB>(sums);
+  }
+}
+
+template <class Kind, int kColumns>
 void multiplyKeeping(const ProductCall& call, const Chores& chores) {
   using Number = typename Kind::Number;
   DeliverWork& before = *chores.deliver;
@@ -49,9 +62,9 @@ void multiplyKeeping(const ProductCall& call, const Chores& chores) {
   const int splits = (chores.splitRows + call.steps - 1) / call.steps;
   int splitRows = chores.splitRows;
   if (chores.areInTiles) {
-    firstStep<true>(call, before.sums);
+    keptStep<kColumns, KeptStep::firstStoring>(call, call.a + call.aSteps[0], call.b, before.sums);
   } else {
-    firstStep<false>(call, nullptr);
+    keptStep<kColumns, KeptStep::first>(call, call.a + call.aSteps[0], call.b, nullptr);
   }
   const std::byte* b = call.b + call.bStep;
   const std::byte* fetch = call.b + call.fetchAt;
@@ -65,15 +78,7 @@ void multiplyKeeping(const ProductCall& call, const Chores& chores) {
       splitRows -= splits;
     }
     if (++step == call.steps) break;
-    const std::byte* const a = call.a + call.aSteps[step];
-    loadTile<firstB>(b, rowBytes);
-    loadTile<firstB + 1>(b + call.bTile, rowBytes);
-    loadTile<firstA>(a, call.aRow);
-    multiplyTiles<0, firstA, firstB>();
-    multiplyTiles<1, firstA, firstB + 1>();
-    loadTile<firstA + 1>(a + call.aTile, call.aRow);
-    multiplyTiles<2, firstA + 1, firstB>();
-    multiplyTiles<3, firstA + 1, firstB + 1>();
+    keptStep<kColumns, KeptStep::later>(call, call.a + call.aSteps[step], b, nullptr);
     b += call.bStep;
   }
   deliver<Number>(before);

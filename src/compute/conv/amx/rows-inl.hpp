@@ -134,8 +134,10 @@ template <class Kind, bool kIsMasked>
 template <class Kind>
 void split(Bf16x3Work& work, int rows) {
   using Number = typename Kind::Number;
-  // Where lines of the cache follow each other hardware looks ahead far enough for copies.
-  const bool areLines = Kind::kParts == 1 && work.evenStep <= rowBytes / static_cast<int>(sizeof(Number));
+  // Where many lines of the cache follow each other hardware looks ahead far enough for copies.
+  constexpr int manyRows = 128;
+  const bool areLines = Kind::kParts == 1 && work.evenStep <= rowBytes / static_cast<int>(sizeof(Number)) &&
+                        (work.run == work.end || work.run->rows >= manyRows);
   if (!areLines) fetchRows<Number>(work, work.at + rows + rowsAhead);
   const std::ptrdiff_t limit = work.at + rows < work.rows ? work.at + rows : work.rows;
   while (work.at < limit) {

@@ -215,8 +215,8 @@ void depthwisePlaneTile(const DepthwisePlaneCall& call, int y) {
   }
 }
 
-/// Calls ofTile(y, lines, edges), the last two as constants, for tiles of nearly equally many lines; with TACC_FEW_FORMS
-/// lines at the edges are always looked at.
+/// Calls ofTile(y, lines, edges), the last two as constants, for tiles of nearly equally many lines; with
+/// TACC_FEW_FORMS lines at the edges are always looked at.
 template <int kStride, int kTapLines, int kMost, class OfTile>
 [[gnu::always_inline]] inline void forEachTile(int firstLine, int endLine, int firstTapLine, int height,
                                                const OfTile& ofTile) {

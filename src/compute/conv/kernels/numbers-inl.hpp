@@ -1,6 +1,6 @@
-// The numbers that tensors of channel-wise layers are made of: float32 or, where TACC_BF16_NUMBERS is defined, bfloat16,
-// which are widened as they are loaded and rounded as they are stored. Weights, biases and sums are float32 either way.
-// Included by one file per instruction set, as tile-inl.hpp.
+// The numbers that tensors of channel-wise layers are made of: float32 or, where TACC_BF16_NUMBERS is defined,
+// bfloat16, which are widened as they are loaded and rounded as they are stored. Weights, biases and sums are float32
+// either way. Included by one file per instruction set, as tile-inl.hpp.
 #pragma once
 
 #include <cstdint>
@@ -28,8 +28,7 @@ using Number = std::uint16_t;
   constexpr __mmask32 upperHalves = 0xAAAAAAAA;
   const __m512i places = _mm512_set_epi16(15, 0, 14, 0, 13, 0, 12, 0, 11, 0, 10, 0, 9, 0, 8, 0, 7, 0, 6, 0, 5, 0, 4, 0,
                                           3, 0, 2, 0, 1, 0, 0, 0);
-  return reinterpret_cast<Vector>(
-      _mm512_maskz_permutexvar_epi16(upperHalves, places, _mm512_castsi256_si512(numbers)));
+  return reinterpret_cast<Vector>(_mm512_maskz_permutexvar_epi16(upperHalves, places, _mm512_castsi256_si512(numbers)));
 }
 /// Rounded to the nearest, ties to even.
 [[gnu::always_inline]] inline __m256i rounded(Vector v) { return reinterpret_cast<__m256i>(_mm512_cvtneps_pbh(v)); }
