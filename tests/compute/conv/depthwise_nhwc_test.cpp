@@ -78,8 +78,9 @@ TEST_P(DepthwiseNhwc, IsTheSameBitsForEveryNumberOfThreads) {
 
 INSTANTIATE_TEST_SUITE_P(Exact, DepthwiseNhwc, testing::ValuesIn(allPasses),
                          [](const testing::TestParamInfo<taccConvPass_t>& tested) {
-                           constexpr const char* names[] = {"Forward", "BackwardData", "BackwardWeights"};
-                           return names[tested.param];
+                           return tested.param == taccConvForward        ? "Forward"
+                                  : tested.param == taccConvBackwardData ? "BackwardData"
+                                                                         : "BackwardWeights";
                          });
 
 }  // namespace

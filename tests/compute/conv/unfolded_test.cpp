@@ -83,8 +83,9 @@ TEST_P(Unfolded, IsTheSameBitsForEveryNumberOfThreads) {
 
 INSTANTIATE_TEST_SUITE_P(Exact, Unfolded, testing::ValuesIn(allPasses),
                          [](const testing::TestParamInfo<taccConvPass_t>& tested) {
-                           constexpr const char* names[] = {"Forward", "BackwardData", "BackwardWeights"};
-                           return names[tested.param];
+                           return tested.param == taccConvForward        ? "Forward"
+                                  : tested.param == taccConvBackwardData ? "BackwardData"
+                                                                         : "BackwardWeights";
                          });
 
 }  // namespace

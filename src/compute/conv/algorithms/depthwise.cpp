@@ -153,8 +153,9 @@ class Depthwise final : public LinesPlan {
     const double cycles = depthwiseCycles(shape(), kernels_, method, outputHeight_, parts_.size());
     const bool hasOneTap = shape().kernelHeight * shape().kernelWidth == 1;
     const double bytesOfMemory = std::min(isAny ? 11.0 : 12.0, hasOneTap ? coreModel().mostOfOneTap : 12.0);
-    return overlappedCycles(planes * (std::max(cycles, missedCycles(isAny)) * partOfBlock(description_) + copied),
-                            transferCycles(planes * moved * sizeof(float), bytesOfMemory)) /
+    return overlappedCycles(
+               planes * (std::max(cycles, missedCycles(isAny)) * partOfBlock(description_) + copied),
+               transferCycles(planes * moved * partOfTensor(description_) * sizeof(float), bytesOfMemory)) /
            assumedHertz;
   }
   /// Of a plane that is not in the L1 cache: where a vector is a part of a block, a line of the cache is asked for, and

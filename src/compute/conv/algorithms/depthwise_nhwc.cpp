@@ -66,7 +66,7 @@ class DepthwiseNhwc final : public ConvPlan {
         description_(d),
         weights_(d),
         kernels_(depthwiseNhwcKernels(kernels)),
-        vectorsOfBlock_(blockLength / kernels.fmaLanes) {
+        lanes_(kernels.fmaLanes) {
     // Weights and their sums are as those of blocks.
     weights_.inputLayout = weights_.outputLayout = taccLayoutNchw16c;
     const Shape& s = d.shape;
@@ -109,9 +109,10 @@ class DepthwiseNhwc final : public ConvPlan {
     const Shape& s = shape();
     // Of a vector: what is read and multiplied for a tap, what begins and ends with it, and weights that few pixels
     // share; of those that go together, and of a run.
-    const double ofTap = isGradient() ? 1.5 : 1.2, ofVector = isGradient() ? 2 : 2.5, ofWeights = 0.5, ofFew = 20;
+    const double ofTap = isGradient() ? 1.5 : 1.2, ofVector = isGradient() ? 2 : 2.5,
+                 ofWeights = isGradient() ? 3 : 0.5, ofFew = 20;
     constexpr double ofRun = 30;
-    const double vectors = ceilDivide(s.inChannels, blockLength) * double(vectorsOfBlock_);
+    const double vectors = ceilDivide(s.inChannels, lanes_);
     double cycles = 0;
     for (const ChannelRun& run : runs_) {
       const double few = ceilDivide(run.count, pixelsTogether);
@@ -257,7 +258,7 @@ class DepthwiseNhwc final : public ConvPlan {
 
   Description description_, weights_;  // as it is, and of the weights
   const DepthwiseNhwcKernels& kernels_;
-  int vectorsOfBlock_;
+  int lanes_;  // of a vector
   ChannelDirection along_{};
   std::vector<std::vector<ChannelTap>> lines_;  // of the kernel, that each line of results sees
   std::vector<ChannelRun> runs_;
