@@ -38,6 +38,8 @@ class FoldedProduct final : public ConvPlan {
     const auto channels = static_cast<std::size_t>(shape().inPerGroup());
     const auto workers = static_cast<std::size_t>(d.maxWorkers);
     const std::size_t parts = workers == 1 ? 1 : std::min(channels, (2 * workers + products - 1) / products);
+    // Prices are of one worker.
+    cycles_ = PlainStrips(kernels, shape().outPerGroup(), unfolding_.values(), pixels_).cycles();
     for (std::size_t part = 0; part < parts; ++part) {
       const TaskPart some = partOf(channels, parts, part);
       parts_.push_back(
@@ -45,7 +47,6 @@ class FoldedProduct final : public ConvPlan {
            PlainStrips(kernels, shape().outPerGroup(), static_cast<int>(some.to - some.from) * taps_, pixels_),
            packedOfGroup_});
       packedOfGroup_ += parts_.back().product.packedFloats();
-      cycles_ += parts_.back().product.cycles();
     }
   }
 
