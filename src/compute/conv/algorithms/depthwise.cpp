@@ -152,7 +152,10 @@ class Depthwise final : public LinesPlan {
     const double copied = copyFloats_ == 0 ? 0 : cyclesOfCopy * line_.inputHeight * line_.inputWidth;
     const double cycles = depthwiseCycles(shape(), kernels_, method, outputHeight_, parts_.size());
     const bool hasOneTap = shape().kernelHeight * shape().kernelWidth == 1;
-    const double bytesOfMemory = std::min(isAny ? 11.0 : 12.0, hasOneTap ? coreModel().mostOfOneTap : 12.0);
+    // Blocks of pixels that no multiple of a block is apart share lines of the cache, which memory is asked for again.
+    const bool sharesLines = hasFarCaches() && overlapsBlocks(description_) && tensorBytes() > bytesOfThirdCache;
+    const double bytesOfMemory =
+        (sharesLines ? 0.6 : 1) * std::min(isAny ? 11.0 : 12.0, hasOneTap ? coreModel().mostOfOneTap : 12.0);
     return overlappedCycles(
                planes * (std::max(cycles, missedCycles(isAny)) * partOfBlock(description_) + copied),
                transferCycles(planes * moved * partOfTensor(description_) * sizeof(float), bytesOfMemory)) /
