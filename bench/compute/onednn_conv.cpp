@@ -215,6 +215,17 @@ class OnednnContestant final : public ConvContestant {
   tools::AlignedFloats plain_;               // the result of a plain problem
 };
 
+/// Whether oneDNN 2 writes behind memory of its own: seen with gradients of strided 1x1 weights that read NHWC whose
+/// channels fill no whole blocks.
+bool isUnsafe(const ConvProblem& problem, const std::string& implementation) {
+  const tools::Layer& l = problem.layer;
+  const bool isStridedProduct =
+      l.kernel.height * l.kernel.width == 1 && (l.stride.height > 1 || l.stride.width > 1) && l.groups == 1;
+  return DNNL_VERSION_MAJOR < 3 && problem.pass == taccConvBackwardWeights && isStridedProduct &&
+         (l.inChannels % 16 != 0 || l.outChannels % 16 != 0) && implementation.starts_with("jit_1x1") &&
+         implementation.ends_with("in NHWC");
+}
+
 }  // namespace
 
 Contestants makeOnednnContestants(const ConvProblem& problem, int threads, bool winograd) {
@@ -230,6 +241,7 @@ Contestants makeOnednnContestants(const ConvProblem& problem, int threads, bool 
         if (isAsItIs && !problem.isPlain) continue;
         try {
           auto contestant = std::make_unique<OnednnContestant>(problem, kind, algorithm, isAsItIs);
+          if (isUnsafe(problem, contestant->implementation())) continue;
           if (seen.insert(contestant->implementation()).second) contestants.push_back(std::move(contestant));
         } catch (const dnnl::error&) {
           // It has no such kernel for this layer.

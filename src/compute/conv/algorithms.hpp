@@ -77,10 +77,9 @@ std::unique_ptr<ConvPlan> makeCropped(const Description& description, std::uniqu
 constexpr bool hasPlainLayout(const Description& d) {
   return d.inputLayout != taccLayoutNchw16c || d.outputLayout != taccLayoutNchw16c;
 }
-/// Whether it is a product of matrices as they lie in memory: of one tap for every pixel, from NCHW to NCHW.
-constexpr bool isPlainProduct(const Description& d) {
-  return d.inputLayout == taccLayoutNchw && d.outputLayout == taccLayoutNchw && d.shape.isProduct() &&
-         d.shape.groups == 1;
+/// Whether it is from NCHW to NCHW, where the pixels of a channel follow each other.
+constexpr bool isPlain(const Description& d) {
+  return d.inputLayout == taccLayoutNchw && d.outputLayout == taccLayoutNchw;
 }
 /// The cheapest plan that reorders plain layouts, some images at a time, of those that serve what is reordered; none
 /// where there is none. The description is from withKernels().
@@ -109,6 +108,8 @@ bool servesFewChannelsBackwardWeights(const Description& d);
 std::unique_ptr<ConvPlan> makeFewChannelsBackwardWeights(const Description& d, const KernelSet& kernels);
 bool servesDepthwise(const Description& d);
 std::unique_ptr<ConvPlan> makeDepthwise(const Description& d, const KernelSet& kernels);
+bool servesDepthwiseNhwc(const Description& d);
+std::unique_ptr<ConvPlan> makeDepthwiseNhwc(const Description& d, const KernelSet& kernels);
 bool servesDepthwiseGradients(const Description& d);
 std::unique_ptr<ConvPlan> makeDepthwiseGradients(const Description& d, const KernelSet& kernels);
 bool servesWinogradTwo(const Description& d);
@@ -135,6 +136,8 @@ bool servesPlainProduct(const Description& d);
 std::unique_ptr<ConvPlan> makePlainProduct(const Description& d, const KernelSet& kernels);
 bool servesOuterProducts(const Description& d);
 std::unique_ptr<ConvPlan> makeOuterProducts(const Description& d, const KernelSet& kernels);
+bool servesFoldedProduct(const Description& d);
+std::unique_ptr<ConvPlan> makeFoldedProduct(const Description& d, const KernelSet& kernels);
 bool servesPlainGradient(const Description& d);
 std::unique_ptr<ConvPlan> makePlainGradient(const Description& d, const KernelSet& kernels);
 bool servesShortSums(const Description& d);

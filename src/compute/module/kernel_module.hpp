@@ -6,6 +6,7 @@
 #include <cstdint>
 
 #include "compute/conv/amx/amx_kernels.hpp"
+#include "compute/conv/kernels/depthwise_nhwc_kernels.hpp"
 #include "compute/conv/kernels/depthwise_planes_kernels.hpp"
 #include "compute/conv/kernels/kernels.hpp"
 #include "compute/conv/kernels/plain_kernels.hpp"
@@ -26,6 +27,7 @@ struct KernelModule {
   decltype(&conv::set##DepthwisePlaneKernels) set##DepthwisePlaneKernels; \
   decltype(&conv::set##PlainKernels) set##PlainKernels;                   \
   decltype(&conv::set##ShortSums) set##ShortSums;                         \
+  decltype(&conv::set##DepthwiseNhwc) set##DepthwiseNhwc;                 \
   decltype(&layers::set##Table) set##Table;
   TACC_KERNEL_SETS(TACC_MEMBER)
 #undef TACC_MEMBER
@@ -62,6 +64,9 @@ constexpr std::uint64_t kernelLayout() {
                                    sizeof(conv::PlainGradientCall),
                                    sizeof(conv::ShortSumsKernels),
                                    sizeof(conv::ShortSumsCall),
+                                   sizeof(conv::DepthwiseNhwcKernels),
+                                   sizeof(conv::DepthwiseNhwcCall),
+                                   sizeof(conv::DepthwiseNhwcGradientCall),
                                    sizeof(conv::Bf16x3Kernels),
                                    sizeof(layers::LayerKernels)}) {
     layout = layout * 1'000'003 + part;

@@ -62,6 +62,17 @@ TEST_P(ShortSums, AreExactForManyImagesAndLargeResults) {
   expectExactBetweenPages(layer(1, 2, 96, 150, 151, 3), 1, true);
 }
 
+/// Backward to the data these lie between zeros.
+TEST_P(ShortSums, AreExactForProductsWithStrides) {
+  for (int i = 0; i < 50; ++i) {
+    taccConvDesc_t desc = layer(from(1, 3), from(1, 60), from(1, 70), from(1, 20), from(1, 30), 1);
+    desc.strideHeight = from(1, 4);
+    desc.strideWidth = from(1, 4);
+    chooseEpilogue(desc, random_);
+    expectExactBetweenPages(desc, i % 4 < 2 ? 1 : 3, i % 2 == 0);
+  }
+}
+
 TEST_P(ShortSums, AreTheSameBitsForEveryNumberOfThreads) {
   for (int i = 0; i < 6; ++i) {
     const int kernel = 1 + 2 * (i % 3);

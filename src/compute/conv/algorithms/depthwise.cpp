@@ -155,10 +155,13 @@ class Depthwise final : public LinesPlan {
     const double cycles = depthwiseCycles(shape(), kernels_, method, outputHeight_, parts_.size()) *
                           (readsBfloat16(description_) ? cyclesOfBfloat16 : 1);
     const bool hasOneTap = shape().kernelHeight * shape().kernelWidth == 1;
-    const double bytesOfMemory = std::min(isAny ? 11.0 : 12.0, hasOneTap ? coreModel().mostOfOneTap : 12.0);
-    return overlappedCycles(
-               planes * (std::max(cycles, missedCycles(isAny)) * partOfBlock(description_) + copied),
-               transferCycles(planes * moved * static_cast<double>(bytesOfNumber(description_)), bytesOfMemory)) /
+    // Blocks of pixels that no multiple of a block is apart share lines of the cache, which memory is asked for again.
+    const bool sharesLines = hasFarCaches() && overlapsBlocks(description_) && tensorBytes() > bytesOfThirdCache;
+    const double bytesOfMemory =
+        (sharesLines ? 0.6 : 1) * std::min(isAny ? 11.0 : 12.0, hasOneTap ? coreModel().mostOfOneTap : 12.0);
+    const double bytes = planes * moved * partOfTensor(description_) * static_cast<double>(bytesOfNumber(description_));
+    return overlappedCycles(planes * (std::max(cycles, missedCycles(isAny)) * partOfBlock(description_) + copied),
+                            transferCycles(bytes, bytesOfMemory)) /
            assumedHertz;
   }
   /// Of a plane that is not in the L1 cache: where a vector is a part of a block, a line of the cache is asked for, and

@@ -53,6 +53,10 @@ constexpr double partOfBlock(const Description& d) {
   if (!cutsBlock(d) || overlapsBlocks(d)) return 1;
   return static_cast<double>(roundUp(d.shape.inChannels, d.vectorLanes)) / blockLength;
 }
+/// Of what whole blocks would have in memory, the part that there is.
+constexpr double partOfTensor(const Description& d) {
+  return isApart(d) ? double(d.shape.inChannels) / (double(d.shape.inBlocks()) * blockLength) : 1;
+}
 /// The first channel of a block.
 constexpr int firstChannel(const Description& d, int block) {
   const int first = block * blockLength;

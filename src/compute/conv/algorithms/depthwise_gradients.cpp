@@ -95,8 +95,8 @@ class DepthwiseGradients final : public ConvPlan {
     const double planes = double(shape().batch) * shape().inBlocks();
     const bool isData = description_.pass == taccConvBackwardData;
     const double part = isData ? 1 : depthwisePartRead(shape());
-    const double floats =
-        planes * (part * static_cast<double>(shape().inPlane()) + static_cast<double>(shape().outPlane()));
+    const double floats = planes * partOfTensor(description_) *
+                          (part * static_cast<double>(shape().inPlane()) + static_cast<double>(shape().outPlane()));
     const DepthwiseMethod method = isData           ? DepthwiseMethod::tapAdditions
                                    : !taps_.empty() ? DepthwiseMethod::strips
                                                     : DepthwiseMethod::tapSums;

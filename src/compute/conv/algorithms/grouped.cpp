@@ -13,7 +13,23 @@ GroupWeights::Place placeOf(const Description& d, int group, int out, int in) {
     return block.base + out % blockLength * block.outStep + in % blockLength * block.inStep;
   };
   const bool isOneTap = d.shape.kernelHeight * d.shape.kernelWidth == 1;
-  return {at(0), isOneTap ? 0 : static_cast<std::int32_t>(at(1) - at(0))};
+  const bool endsBlock =
+      d.weightLayout == taccWeightsBlocked && !d.shape.isDepthwise() && out + 1 == d.shape.outPerGroup();
+  const int filling = endsBlock ? ceilDivide(out + 1, blockLength) * blockLength - out - 1 : 0;
+  return {at(0), isOneTap ? 0 : static_cast<std::int32_t>(at(1) - at(0)), 1, static_cast<std::int16_t>(filling)};
+}
+
+/// Joins the lanes of a step, one behind the other.
+void joinLanes(GroupWeights::Place* places) {
+  for (int lane = blockLength - 2; lane >= 0; --lane) {
+    GroupWeights::Place& place = places[lane];
+    const GroupWeights::Place& next = places[lane + 1];
+    const bool areAbsent = place.first < 0 && next.first < 0;
+    const bool follow = place.first >= 0 && next.first == place.first + 1 && next.tap == place.tap;
+    if (!areAbsent && !follow) continue;
+    place.together = static_cast<std::int16_t>(next.together + 1);
+    place.filling = next.filling;
+  }
 }
 
 }  // namespace
@@ -33,9 +49,10 @@ GroupWeights::GroupWeights(const Description& d, const GroupCut& cut, bool areTa
             const int group = target / cut.channels.targetsPerGroup;
             const int own = target % cut.channels.targetsPerGroup;
             table.places.push_back(
-                other < 0 ? Place{-1, 0}
+                other < 0 ? Place{-1, 0, 1, 0}
                           : placeOf(d, group, areTargetsInputs ? other : own, areTargetsInputs ? own : other));
           }
+          joinLanes(&table.places[table.places.size() - blockLength]);
         }
       }
     }

@@ -16,6 +16,10 @@ class GroupWeights {
   struct Place {
     std::ptrdiff_t first;  // of tap 0, in floats; -1 where the lane has none
     std::int32_t tap;      // from tap to tap
+    /// Lanes from this one on whose weights follow each other in memory, of all taps; or that have none.
+    std::int16_t together;
+    /// Of a gradient in taccWeightsBlocked: zeros that fill the block of weights behind those.
+    std::int16_t filling;
   };
 
   /// Targets are output channels, or, if `areTargetsInputs`, input channels.

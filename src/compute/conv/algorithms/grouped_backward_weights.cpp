@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "compute/conv/algorithms.hpp"
+#include "compute/conv/algorithms/group_delivery.hpp"
 #include "compute/conv/algorithms/grouped.hpp"
 #include "compute/conv/cost.hpp"
 #include "compute/conv/task_partition.hpp"
@@ -28,7 +29,7 @@ class GroupedBackwardWeights final : public ConvPlan {
         description_(d),
         kernels_(kernels),
         cut_(cutGroups({d.shape.groups, d.shape.outPerGroup(), d.shape.inPerGroup()}, kernels)),
-        weights_(d, cut_, false) {
+        delivery_(d, cut_) {
     for (std::size_t i = 0; i < cut_.spans.size(); ++i) {
       const GroupSteps& steps = stepsOf(i);
       const int together = blocksTogether(steps);
@@ -79,7 +80,7 @@ class GroupedBackwardWeights final : public ConvPlan {
 
   void run(const Buffers& buffers, const TaskExecutor& executor) const override {
     const float* const input = buffers.input;
-    clearGradient(buffers.result, description_.weightLayout, shape(), description_.accumulate);
+    delivery_.begin(buffers.result);
     const auto parts = static_cast<std::size_t>(shape().kernelHeight / kernelLinesAtOnce_);
     executor.forEach(blockParts_ * parts, [&](std::size_t index, int worker) {
       const std::size_t floats = sumFloatsOfBlocks();
@@ -396,77 +397,16 @@ class GroupedBackwardWeights final : public ConvPlan {
 
   void deliver(const float* sums, const Block& block, int r, float* result) const {
     for (int b = 0; b < block.count; ++b) {
-      deliverBlock(sums + static_cast<std::size_t>(b) * sumFloats(), block.span, block.ofSpan + b, r, result);
-    }
-  }
-  void deliverBlock(const float* sums, std::size_t span, int ofSpan, int r, float* result) const {
-    const GroupSteps& steps = stepsOf(span);
-    if (!steps.isPermuted) {
-      deliverLanes(sums, span, ofSpan, r, result);
-      return;
-    }
-    for (int t = 0; t < shape().kernelWidth; ++t) {
-      const std::ptrdiff_t tap = std::ptrdiff_t{r} * shape().kernelWidth + t;
-      const float* row = sums + static_cast<std::ptrdiff_t>(mostSteps_) * t * blockLength;
-      for (int b = 0; b < static_cast<int>(steps.counts.size()); ++b) {
-        for (int value = 0; value < steps.counts[static_cast<std::size_t>(b)]; ++value, row += blockLength) {
-          const GroupWeights::Place* const places = weights_.at(span, ofSpan, b, value);
-          for (int lane = 0; lane < blockLength; ++lane) {
-            const GroupWeights::Place& place = places[lane];
-            if (place.first < 0) continue;
-            float& to = result[place.first + place.tap * tap];
-            to = row[lane] + (description_.accumulate ? to : 0.0F);
-          }
-        }
-      }
-    }
-  }
-
-  /// Without permutations the channels of a group are steps that follow each other. Lanes of one group, and of one
-  /// block of its output channels, go together.
-  void deliverLanes(const float* sums, std::size_t span, int ofSpan, int r, float* result) const {
-    const Shape& s = shape();
-    const int firstOut = (cut_.spans[span].firstTarget + ofSpan) * blockLength;
-    const int firstIn = cut_.spans[span].firstSource * blockLength + stepsOf(span).firstValue;
-    const int endOut = std::min(firstOut + blockLength, s.outChannels);
-    for (int out = firstOut, lanes = 0; out < endOut; out += lanes) {
-      const int group = out / s.outPerGroup();
-      const int within = out % s.outPerGroup();
-      lanes = std::min({endOut - out, s.outPerGroup() - within, blockLength - within % blockLength});
-      const float* const ofGroup = sums + out - firstOut + (group * s.inPerGroup() - firstIn) * blockLength;
-      for (int in = 0; in < s.inPerGroup(); in += blockLength) {
-        const auto blockOf = [&](int t) {
-          return weightBlock(s, description_.weightLayout, group, within / blockLength, in / blockLength, r, t);
-        };
-        WeightBlock place = blockOf(0);
-        const std::ptrdiff_t tapStep = s.kernelWidth > 1 ? blockOf(1).base - place.base : 0;
-        for (int t = 0; t < s.kernelWidth; ++t, place.base += tapStep) {
-          const float* from = ofGroup + (static_cast<std::ptrdiff_t>(mostSteps_) * t + in) * blockLength;
-          deliverRows(from, place, lanes, result + place.base + within % blockLength * place.outStep);
-        }
-      }
-    }
-  }
-
-  /// Some lanes of rows of sums to the weights of one tap.
-  void deliverRows(const float* __restrict from, const WeightBlock& place, int lanes, float* __restrict to) const {
-    for (int c = 0; c < place.ins; ++c, from += blockLength, to += place.inStep) {
-      if (description_.accumulate) {
-        for (int lane = 0; lane < lanes; ++lane) to[lane * place.outStep] += from[lane];
-      } else if (place.outStep != 1) {
-        for (int lane = 0; lane < lanes; ++lane) to[lane * place.outStep] = from[lane];
-      } else if (lanes == blockLength) {
-        std::copy_n(from, blockLength, to);
-      } else {
-        for (int lane = 0; lane < lanes; ++lane) to[lane] = from[lane];
-      }
+      delivery_.deliverBlock(
+          {sums + static_cast<std::size_t>(b) * sumFloats(), static_cast<std::ptrdiff_t>(mostSteps_)}, block.span,
+          block.ofSpan + b, r, result);
     }
   }
 
   Description description_;
   const KernelSet& kernels_;
   GroupCut cut_;
-  GroupWeights weights_;
+  GroupDelivery delivery_;
   std::vector<Block> blocks_;  // of output channels
   std::size_t mostSteps_ = 0;  // of a block
   int mostBlocks_ = 1;         // together

@@ -84,9 +84,9 @@ void PlainStrips::run(const Matrices& m, TaskPart strips, TaskPart tiles, float*
   std::ptrdiff_t pixel = begin;
   const auto from = [&](std::ptrdiff_t first) {
     Matrices some = m;
-    some.read += first;
-    some.result += first;
-    if (some.addend != nullptr) some.addend += first;
+    some.read += first - m.firstRead;
+    some.result += first - m.firstResult;
+    if (some.addend != nullptr) some.addend += first - m.firstResult;
     return some;
   };
   const auto runStrips = [&](std::ptrdiff_t count, int blocks) {

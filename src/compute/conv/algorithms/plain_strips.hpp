@@ -28,12 +28,16 @@ class PlainStrips {
     float* result;
     std::ptrdiff_t resultLine;  // from row to row
     taccActivation_t activation;
-    bool isNonTemporal;  // the result, whose lines are aligned: the caller ends that
+    bool isNonTemporal;                             // the result, whose lines are aligned: the caller ends that
+    std::ptrdiff_t firstRead = 0, firstResult = 0;  // the pixels that `read` and the result begin with
   };
 
   PlainStrips(const KernelSet& kernels, int values, int rows, std::ptrdiff_t pixels);
 
   std::size_t strips() const { return static_cast<std::size_t>((pixels_ + stripPixels() - 1) / stripPixels()); }
+  std::ptrdiff_t stripPixels() const { return std::ptrdiff_t{blocks_} * plainBlock; }
+  /// Strips that a tile goes through before the next one.
+  std::ptrdiff_t stripsTogether() const;
   /// Of the rows. Those of one follow each other in the packed weights.
   std::size_t tiles() const { return tiles_.size(); }
   double cycles() const { return cycles_; }
@@ -57,9 +61,7 @@ class PlainStrips {
   void run(const Matrices& m, TaskPart strips, TaskPart tiles, float* scratch) const;
 
  private:
-  std::ptrdiff_t stripPixels() const { return std::ptrdiff_t{blocks_} * plainBlock; }
   double stripCycles(const KernelSet& kernels, int blocks) const;
-  std::ptrdiff_t stripsTogether() const;
   void runTile(const Matrices& m, std::size_t tile, int blocks, bool isFirst) const;
 
   const PlainKernels& kernels_;

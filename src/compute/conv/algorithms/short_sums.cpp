@@ -3,6 +3,8 @@
 // what moves. So tiles have kernels of their own (short_sums-inl.hpp) that go from tile to tile by themselves, and
 // write whole pixels in the order of memory.
 //
+// One tap with strides, backward, computes the pixels that a tap has read, between zeros.
+//
 // Values of a line of the kernel, of all of its taps and channels, follow each other in NHWC. Where there is padding,
 // what pixels at the ends of a line read is copied between zeros. Backward to the data is the same with the
 // taps turned round.
@@ -25,7 +27,14 @@ namespace {
 /// moves.
 constexpr int mostValues = 192, mostValuesOfTile = 4096, pixelsOfTile = 4;
 
-/// The shape of the forward convolution that computes the same.
+/// Backward to the data, of one tap with strides: results lie between zeros.
+bool spreads(const Description& d) {
+  const Shape& s = d.shape;
+  return d.pass == taccConvBackwardData && (s.strideHeight > 1 || s.strideWidth > 1) &&
+         s.kernelHeight * s.kernelWidth == 1 && s.padHeight == 0 && s.padWidth == 0;
+}
+
+/// The shape of the forward convolution that computes the same, but for zeros between the results.
 Shape asForward(const Description& d) {
   const Shape& s = d.shape;
   Shape c = s;
@@ -39,6 +48,12 @@ Shape asForward(const Description& d) {
     c.padHeight = (s.kernelHeight - 1) * s.dilationHeight - s.padHeight;
     c.padWidth = (s.kernelWidth - 1) * s.dilationWidth - s.padWidth;
   }
+  if (spreads(d)) {
+    c.strideHeight = c.strideWidth = 1;
+    c.outHeight = s.outHeight;
+    c.outWidth = s.outWidth;
+    c.padHeight = c.padWidth = 0;
+  }
   if (c.kernelWidth == 1) c.dilationWidth = 1;
   return c;
 }
@@ -46,14 +61,15 @@ Shape asForward(const Description& d) {
 int valuesOf(const Shape& forward) { return forward.kernelHeight * forward.kernelWidth * forward.inChannels; }
 
 /// A product of matrices is one line, of all images.
-SumSize sizeOf(const Shape& forward) {
-  const bool isProduct = forward.isProduct();
+SumSize sizeOf(const Description& d, const Shape& forward) {
+  const bool isProduct = forward.isProduct() && !spreads(d);
   return {forward.kernelHeight, forward.kernelWidth * forward.inChannels, forward.outChannels,
           isProduct ? forward.batch * forward.outHeight * forward.outWidth : forward.outWidth};
 }
 
 bool streams(const Description& d, const Shape& forward) {
-  return isNonTemporalResult(d) && !d.residual && !d.accumulate && forward.outChannels % blockLength == 0;
+  return !spreads(d) && isNonTemporalResult(d) && !d.residual && !d.accumulate &&
+         forward.outChannels % blockLength == 0;
 }
 
 /// Pixels of a line of results, of which those at an end read what is outside the image: a copy of what they read lies
@@ -106,6 +122,7 @@ class ShortSums final : public ConvPlan {
         right_(forward, tiles, std::max(left_.to(), firstOfRight()), tiles.strips()),
         isNonTemporal_(streams(d, forward)),
         areShort_(kernels.fmaLanes < blockLength),
+        spreads_(spreads(d)),
         fetchesOutput_(areShort_ || valuesOf(forward) <= mostFetching) {
     const std::size_t rows =
         isProduct() ? static_cast<std::size_t>(tiles_.strips()) : static_cast<std::size_t>(forward.outHeight);
@@ -129,7 +146,9 @@ class ShortSums final : public ConvPlan {
       const double copied = left_.copyCycles() + right_.copyCycles();
       cycles = double(c.batch) * c.outHeight * (ofLine + inside * (tiles_.cycles() + copied));
     }
-    const double written = double(c.batch) * c.outHeight * c.outWidth * c.outChannels * sizeof(float);
+    const double written = double(c.batch) * static_cast<double>(imageStep()) * c.outChannels * sizeof(float);
+    constexpr double clearedBytes = 32;  // a cycle
+    if (spreads_) cycles += written / clearedBytes;
     const double read = double(c.batch) * c.height * c.width * c.inChannels * sizeof(float);
     constexpr double bytesOfMemory = 12;
     const double moved = isNonTemporal_ ? streamedCycles(written, bytesOfMemory) + transferCycles(read, bytesOfMemory)
@@ -170,9 +189,8 @@ class ShortSums final : public ConvPlan {
     executor.forEach(static_cast<std::size_t>(forward_.batch) * parts_, [&](std::size_t index, int worker) {
       const auto image = static_cast<std::ptrdiff_t>(index / parts_);
       const TaskPart lines = partOf(static_cast<std::size_t>(forward_.outHeight), parts_, index % parts_);
-      runLines(from(call, image * forward_.height * forward_.width, image * forward_.outHeight * forward_.outWidth),
-               static_cast<int>(lines.from), static_cast<int>(lines.to),
-               scratch + static_cast<std::size_t>(worker) * scratchFloats());
+      runLines(from(call, image * forward_.height * forward_.width, image * imageStep()), static_cast<int>(lines.from),
+               static_cast<int>(lines.to), scratch + static_cast<std::size_t>(worker) * scratchFloats());
       if (call.isNonTemporal) endNonTemporal();
     });
   }
@@ -182,7 +200,24 @@ class ShortSums final : public ConvPlan {
   static constexpr int mostFetching = 16;
 
   bool isForward() const { return description_.pass == taccConvForward; }
-  bool isProduct() const { return forward_.isProduct(); }
+  bool isProduct() const { return forward_.isProduct() && !spreads_; }
+  // From result to result, line to line and image to image of the tensor, in pixels.
+  std::ptrdiff_t pixelStep() const { return spreads_ ? description_.shape.strideWidth : 1; }
+  std::ptrdiff_t lineStep() const {
+    const Shape& s = description_.shape;
+    return spreads_ ? std::ptrdiff_t{s.strideHeight} * s.width : forward_.outWidth;
+  }
+  std::ptrdiff_t imageStep() const {
+    const Shape& s = description_.shape;
+    return spreads_ ? std::ptrdiff_t{s.height} * s.width : std::ptrdiff_t{forward_.outHeight} * forward_.outWidth;
+  }
+  /// The lines of the tensor that line `line` of the results is the first one of.
+  void clearLines(float* image, int line) const {
+    const std::ptrdiff_t first = line * lineStep();
+    const std::ptrdiff_t end = line + 1 == forward_.outHeight ? imageStep() : first + lineStep();
+    const std::ptrdiff_t channels = forward_.outChannels;
+    std::memset(image + first * channels, 0, static_cast<std::size_t>((end - first) * channels) * sizeof(float));
+  }
   std::size_t scratchFloats() const { return left_.floats() + right_.floats(); }
 
   /// Strips of a line that read pixels before the image; the first of those that read some behind it.
@@ -224,7 +259,7 @@ class ShortSums final : public ConvPlan {
     call.bias = paddedBias(description_, buffers);
     call.addend = description_.residual ? buffers.residual : description_.accumulate ? buffers.result : nullptr;
     call.output = buffers.result;
-    call.outputPixel = forward_.outChannels;
+    call.outputPixel = pixelStep() * forward_.outChannels;
     call.activation = description_.activation;
     call.isNonTemporal = isNonTemporal_ && isAligned(buffers.result);
     call.outputAhead = fetchesOutput_ && !call.isNonTemporal ? 1 : 0;
@@ -250,14 +285,15 @@ class ShortSums final : public ConvPlan {
       const int kernelEnd = std::min(c.kernelHeight, endInside(read, c.dilationHeight, c.height));
       const std::ptrdiff_t pixel =
           kernelLine < kernelEnd ? std::ptrdiff_t{read + kernelLine * c.dilationHeight} * c.width : 0;
-      ShortSumsCall call = from(image, pixel, std::ptrdiff_t{line} * c.outWidth);
+      if (spreads_ && !description_.accumulate) clearLines(image.output, line);
+      ShortSumsCall call = from(image, pixel, line * lineStep());
       call.lines = std::max(0, kernelEnd - kernelLine);
       call.inputLine = std::ptrdiff_t{c.dilationHeight} * c.width * c.inChannels;
       runEdge(left_, call, kernelLine, scratch);
       if (left_.to() < right_.from()) {
         const int firstPixel = tiles_.firstPixel(left_.to());
-        tiles_.run(from(call, firstPixel * c.strideWidth - c.padWidth, firstPixel), kernelLine, left_.to(),
-                   right_.from());
+        tiles_.run(from(call, firstPixel * c.strideWidth - c.padWidth, firstPixel * pixelStep()), kernelLine,
+                   left_.to(), right_.from());
       }
       runEdge(right_, call, kernelLine, scratch + left_.floats());
     }
@@ -279,6 +315,7 @@ class ShortSums final : public ConvPlan {
   EdgePixels left_, right_;
   bool isNonTemporal_;
   bool areShort_;  // vectors: less than a line of the cache
+  bool spreads_;
   bool fetchesOutput_;
   std::size_t parts_ = 1;  // of the strips of a product, or of an image's lines
 };
@@ -291,7 +328,7 @@ bool servesShortSums(const Description& d) {
   if (d.pass == taccConvBackwardWeights || s.groups != 1 || d.inputLayout != taccLayoutNhwc ||
       d.outputLayout != taccLayoutNhwc || d.pairs.areRead || d.pairs.areWritten)
     return false;
-  if (isBackward && (s.strideHeight != 1 || s.strideWidth != 1)) return false;
+  if (isBackward && (s.strideHeight != 1 || s.strideWidth != 1) && !spreads(d)) return false;
   const Shape forward = asForward(d);
   const std::int64_t pixels = std::int64_t{s.batch} * forward.outHeight * forward.outWidth;
   const std::int64_t values = std::int64_t{s.kernelHeight} * s.kernelWidth * forward.inChannels;
@@ -303,7 +340,7 @@ bool servesShortSums(const Description& d) {
 
 std::unique_ptr<ConvPlan> makeShortSums(const Description& d, const KernelSet& kernels) {
   const Shape forward = asForward(d);
-  return std::make_unique<ShortSums>(d, kernels, forward, SumTiles(kernels, sizeOf(forward), streams(d, forward)));
+  return std::make_unique<ShortSums>(d, kernels, forward, SumTiles(kernels, sizeOf(d, forward), streams(d, forward)));
 }
 
 }  // namespace tacc::conv

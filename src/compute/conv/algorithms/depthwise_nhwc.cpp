@@ -1,0 +1,279 @@
+// Channel-wise convolutions of NHWC on both sides, with kernels, strides, dilations and channels of any number, in
+// every pass. The channels of a pixel follow each other in memory, so they are what vectors hold, from the first to the
+// last one. Along a line, pixels that see the same taps go together: forward those in the middle, and those at the ends
+// by themselves; backward to the data with a stride every s-th pixel, as the others see other taps. So nothing is
+// multiplied by zeros, and what no tap sees is written as it is without.
+#include <algorithm>
+#include <vector>
+
+#include "compute/conv/algorithms.hpp"
+#include "compute/conv/algorithms/caching.hpp"
+#include "compute/conv/algorithms/depthwise.hpp"
+#include "compute/conv/kernels/depthwise_nhwc_kernels.hpp"
+#include "compute/conv/task_balance.hpp"
+#include "compute/conv/task_partition.hpp"
+
+namespace tacc::conv {
+namespace {
+
+/// Sums of weights are made in parts of about so many pixels, and these added up: the same for any number of workers.
+constexpr std::int64_t pixelsOfSums = 4096, mostSums = 32;
+
+/// Of a kernel: results that share a tap's weights, at most.
+constexpr int pixelsTogether = 8;
+
+/// One direction of a plane: what each place of the result is a sum of. For gradients of the weights the result is the
+/// output's gradient, of which each place is multiplied with these.
+struct ChannelDirection {
+  int results, sources, taps, stride, dilation, pad;
+  bool spreads;  // backward to the data
+
+  /// The source of a tap for a result, or -1.
+  int sourceOf(int result, int tap) const {
+    const int offset = tap * dilation - pad;
+    if (!spreads) {
+      const int source = result * stride + offset;
+      return source < sources ? source : -1;  // which is below zero where it is before the first one
+    }
+    const int place = result - offset;
+    return place >= 0 && place % stride == 0 && place / stride < sources ? place / stride : -1;
+  }
+  struct Source {
+    int tap, source;
+  };
+  std::vector<Source> sourcesOf(int result) const {
+    std::vector<Source> found;
+    for (int tap = 0; tap < taps; ++tap) {
+      if (const int source = sourceOf(result, tap); source >= 0) found.push_back({tap, source});
+    }
+    return found;
+  }
+  /// From result to result of those that see the same taps, and from source to source of these.
+  int resultStep() const { return spreads ? stride : 1; }
+  int sourceStep() const { return spreads ? 1 : stride; }
+};
+
+/// Results of a line that see the same taps.
+struct ChannelRun {
+  int first, count;
+  std::vector<ChannelTap> taps;  // of the first one
+};
+
+class DepthwiseNhwc final : public ConvPlan {
+ public:
+  DepthwiseNhwc(const Description& d, const KernelSet& kernels)
+      : ConvPlan(std::string(kernels.vectors)),
+        description_(d),
+        weights_(d),
+        kernels_(depthwiseNhwcKernels(kernels)),
+        lanes_(kernels.fmaLanes) {
+    // Weights and their sums are as those of blocks.
+    weights_.inputLayout = weights_.outputLayout = taccLayoutNchw16c;
+    const Shape& s = d.shape;
+    const bool spreads = d.pass == taccConvBackwardData;
+    const ChannelDirection down{spreads ? s.height : s.outHeight,
+                                spreads ? s.outHeight : s.height,
+                                s.kernelHeight,
+                                s.strideHeight,
+                                s.dilationHeight,
+                                s.padHeight,
+                                spreads};
+    along_ = {spreads ? s.width : s.outWidth,
+              spreads ? s.outWidth : s.width,
+              s.kernelWidth,
+              s.strideWidth,
+              s.dilationWidth,
+              s.padWidth,
+              spreads};
+    for (int y = 0; y < down.results; ++y) {
+      std::vector<ChannelTap>& line = lines_.emplace_back();
+      for (const ChannelDirection::Source& source : down.sourcesOf(y)) {
+        line.push_back({std::ptrdiff_t{source.source} * along_.sources * s.inChannels,
+                        std::ptrdiff_t{source.tap} * s.kernelWidth * blockLength});
+      }
+    }
+    findRuns();
+    const std::int64_t pixels = std::int64_t{s.batch} * s.outHeight * s.outWidth;
+    const std::int64_t lines = std::int64_t{s.batch} * s.outHeight;
+    parts_ = static_cast<std::size_t>(std::clamp<std::int64_t>(pixels / pixelsOfSums, 1, std::min(mostSums, lines)));
+    lineParts_ = balancedCut({static_cast<std::size_t>(s.batch), lines_.size()}, static_cast<std::size_t>(d.maxWorkers))
+                     .rowParts;
+  }
+
+  std::size_t workspaceBytes() const override {
+    if (isGradient()) return parts_ * weightFloats() * sizeof(float);
+    return biasWorkspaceBytes(description_);
+  }
+  std::size_t packedFloats() const override { return isGradient() ? 0 : weightFloats(); }
+  double predictedSeconds() const override {
+    const Shape& s = shape();
+    // Of a vector: what is read and multiplied for a tap, what begins and ends with it, and weights that few pixels
+    // share; of those that go together, and of a run.
+    const double ofTap = isGradient() ? 1.5 : 1.2, ofVector = isGradient() ? 2 : 2.5,
+                 ofWeights = isGradient() ? 3 : 0.5, ofFew = 20;
+    constexpr double ofRun = 30;
+    const double vectors = ceilDivide(s.inChannels, lanes_);
+    double cycles = 0;
+    for (const ChannelRun& run : runs_) {
+      const double few = ceilDivide(run.count, pixelsTogether);
+      for (const std::vector<ChannelTap>& line : lines_) {
+        const double taps = double(line.size()) * double(run.taps.size());
+        cycles +=
+            ofRun + few * (ofFew + vectors * (taps * ofWeights + 3)) + run.count * vectors * (ofVector + taps * ofTap);
+      }
+    }
+    const double floats = depthwisePartRead(s) * double(s.height) * s.width + double(s.outHeight) * s.outWidth;
+    const double ofMemory = description_.pass == taccConvBackwardData && s.strideWidth > 1 ? 7 : 10;
+    return overlappedCycles(s.batch * cycles,
+                            transferCycles(floats * s.batch * s.inChannels * sizeof(float), ofMemory)) /
+           assumedHertz;
+  }
+
+  void pack(const float* weights, float* packed) const override {
+    if (!isGradient()) packDepthwise(weights_, false, weights, packed);
+  }
+
+  void run(const Buffers& buffers, const TaskExecutor& executor) const override {
+    if (isGradient()) {
+      sumWeights(buffers, executor);
+      return;
+    }
+    const float* const bias = paddedBias(description_, buffers);
+    const float* const addend =
+        description_.residual ? buffers.residual : (description_.accumulate ? buffers.result : nullptr);
+    const bool isNonTemporal = isNonTemporalResult(description_) && addend == nullptr &&
+                               shape().inChannels % blockLength == 0 && isAligned(buffers.result);
+    executor.forEach(static_cast<std::size_t>(shape().batch) * lineParts_, [&](std::size_t index, int) {
+      const auto image = static_cast<std::ptrdiff_t>(index / lineParts_);
+      const TaskPart lines = partOf(lines_.size(), lineParts_, index % lineParts_);
+      const std::ptrdiff_t at = image * static_cast<std::ptrdiff_t>(lines_.size()) * lineFloats();
+      const bool isForward = description_.pass == taccConvForward;
+      DepthwiseNhwcCall call{};
+      call.input = isForward ? buffers.input + image * inputFloats() : buffers.outputGradient + image * outputFloats();
+      call.inputStep = std::ptrdiff_t{along_.sourceStep()} * shape().inChannels;
+      call.weights = buffers.packedWeights;
+      call.weightsBlock = weightsBlock();
+      call.bias = bias;
+      call.outputStep = std::ptrdiff_t{along_.resultStep()} * shape().inChannels;
+      call.channels = shape().inChannels;
+      call.activation = description_.activation;
+      call.isNonTemporal = isNonTemporal;
+      for (std::size_t y = lines.from; y < lines.to; ++y) {
+        call.lines = lines_[y].data();
+        call.lineCount = static_cast<int>(lines_[y].size());
+        for (const ChannelRun& run : runs_) {
+          const std::ptrdiff_t place =
+              at + static_cast<std::ptrdiff_t>(y) * lineFloats() + std::ptrdiff_t{run.first} * shape().inChannels;
+          call.taps = run.taps.data();
+          call.tapCount = static_cast<int>(run.taps.size());
+          call.addend = addend == nullptr ? nullptr : addend + place;
+          call.output = buffers.result + place;
+          call.results = run.count;
+          kernels_.sum(call);
+        }
+      }
+      if (isNonTemporal) endNonTemporal();
+    });
+  }
+
+ private:
+  const Shape& shape() const { return description_.shape; }
+  bool isGradient() const { return description_.pass == taccConvBackwardWeights; }
+  std::ptrdiff_t lineFloats() const { return std::ptrdiff_t{along_.results} * shape().inChannels; }
+  std::ptrdiff_t inputFloats() const { return std::ptrdiff_t{shape().height} * shape().width * shape().inChannels; }
+  std::ptrdiff_t outputFloats() const {
+    return std::ptrdiff_t{shape().outHeight} * shape().outWidth * shape().inChannels;
+  }
+  std::ptrdiff_t weightsBlock() const {
+    return std::ptrdiff_t{shape().kernelHeight} * shape().kernelWidth * blockLength;
+  }
+  std::size_t weightFloats() const { return static_cast<std::size_t>(shape().inBlocks() * weightsBlock()); }
+
+  void findRuns() {
+    for (int phase = 0; phase < std::min(along_.resultStep(), along_.results); ++phase) {
+      std::vector<ChannelDirection::Source> last;
+      for (int x = phase; x < along_.results; x += along_.resultStep()) {
+        std::vector<ChannelDirection::Source> sources = along_.sourcesOf(x);
+        const auto followsLast = [&] {
+          if (x == phase || sources.size() != last.size()) return false;
+          for (std::size_t i = 0; i < sources.size(); ++i) {
+            if (sources[i].tap != last[i].tap || sources[i].source != last[i].source + along_.sourceStep())
+              return false;
+          }
+          return true;
+        };
+        if (followsLast()) {
+          ++runs_.back().count;
+        } else {
+          ChannelRun& run = runs_.emplace_back(ChannelRun{x, 1, {}});
+          for (const ChannelDirection::Source& source : sources) {
+            run.taps.push_back(
+                {std::ptrdiff_t{source.source} * shape().inChannels, std::ptrdiff_t{source.tap} * blockLength});
+          }
+        }
+        last = std::move(sources);
+      }
+    }
+  }
+
+  void sumWeights(const Buffers& buffers, const TaskExecutor& executor) const {
+    const Shape& s = shape();
+    auto* const sums = static_cast<float*>(buffers.workspace);
+    const auto height = static_cast<std::size_t>(s.outHeight);
+    executor.forEach(parts_, [&](std::size_t part, int) {
+      DepthwiseNhwcGradientCall call{};
+      call.sums = sums + part * weightFloats();
+      call.sumsBlock = weightsBlock();
+      std::fill_n(call.sums, weightFloats(), 0.0F);
+      call.inputStep = std::ptrdiff_t{along_.sourceStep()} * s.inChannels;
+      call.gradientStep = s.inChannels;
+      call.channels = s.inChannels;
+      const TaskPart lines = partOf(height * static_cast<std::size_t>(s.batch), parts_, part);
+      for (std::size_t line = lines.from; line < lines.to; ++line) {
+        const std::vector<ChannelTap>& ofKernel = lines_[line % height];
+        call.lines = ofKernel.data();
+        call.lineCount = static_cast<int>(ofKernel.size());
+        call.input = buffers.input + static_cast<std::ptrdiff_t>(line / height) * inputFloats();
+        for (const ChannelRun& run : runs_) {
+          call.taps = run.taps.data();
+          call.tapCount = static_cast<int>(run.taps.size());
+          if (call.lineCount == 0 || call.tapCount == 0) continue;
+          call.gradient = buffers.outputGradient + static_cast<std::ptrdiff_t>(line) * lineFloats() +
+                          std::ptrdiff_t{run.first} * s.inChannels;
+          call.pixels = run.count;
+          kernels_.gradient(call);
+        }
+      }
+    });
+    executor.forEach(static_cast<std::size_t>(s.inBlocks()), [&](std::size_t block, int) {
+      const std::ptrdiff_t floats = weightsBlock();
+      float* const all = sums + static_cast<std::ptrdiff_t>(block) * floats;
+      for (std::size_t part = 1; part < parts_; ++part) {
+        const float* const from = all + part * weightFloats();
+        for (std::ptrdiff_t i = 0; i < floats; ++i) all[i] += from[i];
+      }
+      deliverDepthwise(weights_, static_cast<int>(block), all, buffers.result);
+    });
+  }
+
+  Description description_, weights_;  // as it is, and of the weights
+  const DepthwiseNhwcKernels& kernels_;
+  int lanes_;  // of a vector
+  ChannelDirection along_{};
+  std::vector<std::vector<ChannelTap>> lines_;  // of the kernel, that each line of results sees
+  std::vector<ChannelRun> runs_;
+  std::size_t parts_ = 1;      // of the pixels that weights are sums of
+  std::size_t lineParts_ = 1;  // of the lines of an image
+};
+
+}  // namespace
+
+bool servesDepthwiseNhwc(const Description& d) {
+  return d.shape.isDepthwise() && d.inputLayout == taccLayoutNhwc && d.outputLayout == taccLayoutNhwc;
+}
+
+std::unique_ptr<ConvPlan> makeDepthwiseNhwc(const Description& d, const KernelSet& kernels) {
+  return std::make_unique<DepthwiseNhwc>(d, kernels);
+}
+
+}  // namespace tacc::conv

@@ -1,0 +1,129 @@
+// The kernels of channel-wise convolutions of any size in NHWC: vectors of channels, which follow each other in memory,
+// of a few pixels at a time, so that a tap's weights are read once for them. Included by one file per instruction set,
+// as tile-inl.hpp.
+#include <utility>
+
+#include "compute/conv/kernels/activation-inl.hpp"
+#include "compute/conv/kernels/depthwise_nhwc_kernels.hpp"
+#include "compute/conv/kernels/vector-inl.hpp"
+
+namespace tacc::conv {
+namespace TACC_CONV_ISA {
+
+/// All lanes of a vector, in the place of a PartOfVector.
+struct AllOfVector {
+  [[gnu::always_inline]] Vector load(const float* from) const { return TACC_CONV_ISA::load(from); }
+  [[gnu::always_inline]] void store(float* to, Vector v) const { TACC_CONV_ISA::store(to, v); }
+};
+
+/// Calls visit(lanes that there are, channel) for all vectors of the channels.
+template <class Visit>
+[[gnu::always_inline]] inline void forEachVector(int channels, const Visit& visit) {
+  int channel = 0;
+  for (; channel + TACC_LANES <= channels; channel += TACC_LANES) visit(AllOfVector{}, channel);
+  if (channel < channels) visit(PartOfVector(channels - channel), channel);
+}
+
+/// Where 16 channels' weights are, and the place among them.
+[[gnu::always_inline]] inline std::ptrdiff_t weightsOf(int channel, std::ptrdiff_t block) {
+  return channel / blockLength * block + channel % blockLength;
+}
+
+template <int kResults>
+void sumChannels(const DepthwiseNhwcCall& call, std::ptrdiff_t first) {
+  const float* const input = call.input + first * call.inputStep;
+  const std::ptrdiff_t output = first * call.outputStep;
+  forEachVector(
+      call.channels, [&](const auto& lanes, int channel) __attribute__((always_inline)) {
+        Vector sum[kResults];
+        const Vector start = call.bias != nullptr ? load(call.bias + channel) : Vector{};
+#pragma GCC unroll 8
+        for (int p = 0; p < kResults; ++p) sum[p] = start;
+        const float* const weights = call.weights + weightsOf(channel, call.weightsBlock);
+        for (const ChannelTap* line = call.lines; line != call.lines + call.lineCount; ++line) {
+          for (const ChannelTap* tap = call.taps; tap != call.taps + call.tapCount; ++tap) {
+            const Vector w = load(weights + line->weights + tap->weights);
+            const float* from = input + line->read + tap->read + channel;
+#pragma GCC unroll 8
+            for (int p = 0; p < kResults; ++p, from += call.inputStep) sum[p] += w * lanes.load(from);
+          }
+        }
+        if (call.addend != nullptr) {
+          const float* from = call.addend + output + channel;
+#pragma GCC unroll 8
+          for (int p = 0; p < kResults; ++p, from += call.outputStep) sum[p] += lanes.load(from);
+        }
+        activate<kResults>(
+            call.activation, [&](int p) __attribute__((always_inline))->Vector & { return sum[p]; });
+        float* to = call.output + output + channel;
+        if (call.isNonTemporal) {
+#pragma GCC unroll 8
+          for (int p = 0; p < kResults; ++p, to += call.outputStep) stream(to, sum[p]);
+        } else {
+#pragma GCC unroll 8
+          for (int p = 0; p < kResults; ++p, to += call.outputStep) lanes.store(to, sum[p]);
+        }
+      });
+}
+
+template <int kPixels>
+void addChannels(const DepthwiseNhwcGradientCall& call, std::ptrdiff_t first) {
+  const float* const input = call.input + first * call.inputStep;
+  const float* const gradient = call.gradient + first * call.gradientStep;
+  forEachVector(
+      call.channels, [&](const auto& lanes, int channel) __attribute__((always_inline)) {
+        Vector g[kPixels];
+        const float* pixel = gradient + channel;
+#pragma GCC unroll 8
+        for (int p = 0; p < kPixels; ++p, pixel += call.gradientStep) g[p] = lanes.load(pixel);
+        float* const sums = call.sums + weightsOf(channel, call.sumsBlock);
+        for (const ChannelTap* line = call.lines; line != call.lines + call.lineCount; ++line) {
+          for (const ChannelTap* tap = call.taps; tap != call.taps + call.tapCount; ++tap) {
+            float* const to = sums + line->weights + tap->weights;
+            const float* from = input + line->read + tap->read + channel;
+            Vector sum[2] = {load(to), Vector{}};  // which take turns, as each waits for itself
+#pragma GCC unroll 8
+            for (int p = 0; p < kPixels; ++p, from += call.inputStep) sum[p % 2] += g[p] * lanes.load(from);
+            store(to, sum[0] + sum[1]);
+          }
+        }
+      });
+}
+
+/// Pixels that go together, at most.
+constexpr int mostChannelPixels = 8;
+
+/// Calls visit(number of pixels that go together, the first one).
+template <class Visit>
+[[gnu::always_inline]] inline void forEachFew(int pixels, const Visit& visit) {
+  std::ptrdiff_t pixel = 0;
+  for (; pixel + mostChannelPixels <= pixels; pixel += mostChannelPixels) {
+    visit(std::integral_constant<int, mostChannelPixels>{}, pixel);
+  }
+  const int left = pixels % mostChannelPixels;
+  [&]<int... kBefore>(std::integer_sequence<int, kBefore...>) __attribute__((always_inline)) {
+    ((left == kBefore + 1 ? visit(std::integral_constant<int, kBefore + 1>{}, pixel) : void()), ...);
+  }
+  (std::make_integer_sequence<int, mostChannelPixels - 1>());
+}
+
+void depthwiseNhwcSum(const DepthwiseNhwcCall& call) {
+  forEachFew(call.results, [&]<int kResults>(std::integral_constant<int, kResults>, std::ptrdiff_t first) {
+    sumChannels<kResults>(call, first);
+  });
+}
+
+void depthwiseNhwcGradient(const DepthwiseNhwcGradientCall& call) {
+  forEachFew(call.pixels, [&]<int kPixels>(std::integral_constant<int, kPixels>, std::ptrdiff_t first) {
+    addChannels<kPixels>(call, first);
+  });
+}
+
+}  // namespace TACC_CONV_ISA
+
+const DepthwiseNhwcKernels& TACC_DEPTHWISE_NHWC() {
+  static constexpr DepthwiseNhwcKernels kernels{TACC_CONV_ISA::depthwiseNhwcSum, TACC_CONV_ISA::depthwiseNhwcGradient};
+  return kernels;
+}
+
+}  // namespace tacc::conv

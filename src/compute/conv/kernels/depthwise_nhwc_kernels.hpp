@@ -1,0 +1,68 @@
+// The kernels of channel-wise convolutions of any size in NHWC (depthwise_nhwc.cpp), one table for each instruction
+// set.
+#pragma once
+
+#include <cstddef>
+
+#include "compute/simd/kernel_sets.hpp"
+#include "tacc/compute.h"
+
+namespace tacc::conv {
+
+struct KernelSet;
+
+/// A line of the kernel, or a tap of a line: where it reads and where its weights, or their sums, are, in floats.
+struct ChannelTap {
+  std::ptrdiff_t read, weights;
+};
+
+/// Results that the same taps are summed for, all channels of each:
+///   output[p][c] = epilogue(bias[c] + addend[p][c] + sum over lines l and taps t of
+///                           weights[l + t][c] * input[l + t + p][c]).
+/// Strides are in floats. Channels of a pixel follow each other.
+struct DepthwiseNhwcCall {
+  const float* input;  // of result 0
+  std::ptrdiff_t inputStep;
+  const ChannelTap* lines;
+  const ChannelTap* taps;
+  int lineCount, tapCount;
+  const float* weights;  // of a tap 16 channels, those behind them weightsBlock further
+  std::ptrdiff_t weightsBlock;
+  const float* bias;    // whole blocks of 16, or null
+  const float* addend;  // laid out as the output and may be it; or null
+  float* output;
+  std::ptrdiff_t outputStep;
+  int results, channels;
+  taccActivation_t activation;
+  bool isNonTemporal;  // the output, in whole vectors that are aligned, is stored so: the caller ends that
+};
+
+/// Adds products of pixels, all channels of each:
+///   sums[l + t][c] += sum over p of gradient[p][c] * input[l + t + p][c].
+struct DepthwiseNhwcGradientCall {
+  const float* input;
+  std::ptrdiff_t inputStep;
+  const float* gradient;
+  std::ptrdiff_t gradientStep;
+  const ChannelTap* lines;
+  const ChannelTap* taps;
+  int lineCount, tapCount;
+  float* sums;  // as DepthwiseNhwcCall::weights
+  std::ptrdiff_t sumsBlock;
+  int pixels, channels;
+};
+
+struct DepthwiseNhwcKernels {
+  void (*sum)(const DepthwiseNhwcCall&);
+  void (*gradient)(const DepthwiseNhwcGradientCall&);
+};
+
+/// Those of the same instruction set.
+const DepthwiseNhwcKernels& depthwiseNhwcKernels(const KernelSet& kernels);
+
+/// NAMEDepthwiseNhwc() of depthwise_nhwc_NAME.cpp.
+#define TACC_DECLARE(set, isThere) const DepthwiseNhwcKernels& set##DepthwiseNhwc();
+TACC_KERNEL_SETS(TACC_DECLARE)
+#undef TACC_DECLARE
+
+}  // namespace tacc::conv
