@@ -324,6 +324,8 @@ int run(std::string_view what, unsigned seed, bool isTacc) {
     useCornersOfData(isTacc);
   else if (what == "corners_comms")
     useCornersOfCommunicators();
+  else if (what == "copies")
+    useBesideCopies();
   else if (what == "many")
     keepManyOfAllRanks();
   else if (what == "threads")
