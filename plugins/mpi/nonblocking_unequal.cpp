@@ -50,7 +50,7 @@ struct Raw {
     const bool sendsToEach =
         (kind == Kind::alltoallv && send.address != MPI_IN_PLACE) || (kind == Kind::scatterv && isRoot);
     const bool receivesOfEach = kind != Kind::scatterv && (kind != Kind::gatherv || isRoot);
-    Arguments a{send.address, sendCount, send.type, receive.address, receiveCount, receive.type, op, root};
+    Arguments a{{send.address, sendCount, send.type, receive.address, receiveCount, receive.type, op, root}};
     if (sendsToEach) a.sendPlaces = placesOf(send, communicator.ranks);
     if (receivesOfEach) a.receivePlaces = placesOf(receive, communicator.ranks);
     return a;
@@ -103,14 +103,22 @@ using namespace tacc::mpi;
        (Kind::reduceScatter, {const_cast<void*>(send), nullptr, nullptr, type}, {receive, counts, nullptr, type}, 0,   \
         0, op))
 
-#define TACC_MPI_UNEQUAL_BEGINNING(suffix, Count, Displacement, iName, name, declared, given, kept) \
-  TACC_MPI_ENTRY taccMpi_##iName##suffix(TACC_MPI_LIST declared, MPI_Request* request) {            \
-    const Raw<Count, Displacement> raw{TACC_MPI_LIST kept};                                         \
-    return begin(                                                                                   \
-        Function::iName##suffix, "MPI_" #iName #suffix, raw.kind,                                   \
-        [&](const Communicator& communicator) { return raw.judge(communicator); },                  \
-        [&](const Communicator& communicator) { return raw.keep(communicator); }, comm, request,    \
-        [&] { return PMPI_##iName##suffix(TACC_MPI_LIST given, request); });                        \
+#define TACC_MPI_UNEQUAL_BEGINNING(suffix, Count, Displacement, iName, name, declared, given, kept)  \
+  [[gnu::noinline]] static int lookAt##iName##suffix(TACC_MPI_LIST declared, MPI_Request* request) { \
+    const Raw<Count, Displacement> raw{TACC_MPI_LIST kept};                                          \
+    return begin(                                                                                    \
+        Function::iName##suffix, "MPI_" #iName #suffix, raw.kind,                                    \
+        [&](const Communicator& communicator) { return raw.judge(communicator); },                   \
+        [&](const Communicator& communicator) { return raw.keep(communicator); }, comm, request,     \
+        [&] { return PMPI_##iName##suffix(TACC_MPI_LIST given, request); });                         \
+  }                                                                                                  \
+  TACC_MPI_ENTRY taccMpi_##iName##suffix(TACC_MPI_LIST declared, MPI_Request* request) {             \
+    const Raw<Count, Displacement> raw{TACC_MPI_LIST kept};                                          \
+    return serveRequest(                                                                             \
+        Function::iName##suffix, raw.kind, comm, request,                                            \
+        [&](const Communicator& communicator) { return raw.judge(communicator); },                   \
+        [&] { return PMPI_##iName##suffix(TACC_MPI_LIST given, request); },                          \
+        [&] { return lookAt##iName##suffix(TACC_MPI_LIST given, request); });                        \
   }
 TACC_MPI_UNEQUAL_FORMS(TACC_MPI_UNEQUAL_BEGINNING, , int, int)
 #if MPI_VERSION >= 4
