@@ -29,7 +29,8 @@ struct Raw {
   MPI_Op op = MPI_OP_NULL;
   int root = 0;
 
-  Judged judge(const Communicator& communicator) const {
+  /// As judge() of others: nothing but what the kind needs is left of it.
+  [[gnu::always_inline]] Judged judge(const Communicator& communicator) const {
     switch (kind) {
       case Kind::allgatherv:
         return judgeWithOwn(receive, send.address, sendCount, send.type, communicator);
@@ -58,7 +59,7 @@ struct Raw {
 
  private:
   /// The bytes are all that a rank gives.
-  Judged judgeReduceScatter(const Communicator& communicator) const {
+  [[gnu::always_inline]] Judged judgeReduceScatter(const Communicator& communicator) const {
     MPI_Count all = 0;
     for (int r = 0; receive.counts != nullptr && r < communicator.ranks; ++r)
       all = receive.counts[r] < 0 || all < 0 ? -1 : all + receive.counts[r];
