@@ -9,7 +9,6 @@
 #include "lanes.hpp"
 #include "plugin.hpp"
 #include "progress.hpp"
-#include "tacc/mpi_transport.h"
 
 namespace tacc::mpi {
 namespace {
@@ -71,8 +70,8 @@ taccResult_t Communicators::joinByMeeting(Communicator& communicator) {
     return communicator.rank == 0 ? static_cast<taccResult_t>(start.result) : taccRemoteError;
   taccConfig_t config = configOf(communicator, progressMpi);
   taccTransport_t transport;
-  if (usesMpiTransport_) {
-    if (taccMpiTransport(communicator.mpi, &transport) != taccSuccess) return taccSystemError;
+  if (messages_.isOpen()) {
+    if (messages_.fill(communicator, transport) != taccSuccess) return taccSystemError;
     config.transport = &transport;
   }
   return taccCommInitRankConfig(&communicator.tacc, communicator.ranks, start.id, communicator.rank, &config);
@@ -97,10 +96,10 @@ taccResult_t Communicators::joinOfAll(Communicator& communicator) {
 }
 
 void Communicators::open(bool usesMpiTransport) {
-  usesMpiTransport_ = usesMpiTransport;
+  if (usesMpiTransport) messages_.open();
   learnHowMpiYields();
   int level = MPI_THREAD_MULTIPLE;
-  // Over MPI's messages a communicator uses those of its own MPI communicator.
+  // Communicators over MPI's messages are not split off others.
   isInOrder_ = !usesMpiTransport && PMPI_Query_thread(&level) == MPI_SUCCESS && level != MPI_THREAD_MULTIPLE;
   PMPI_Comm_rank(MPI_COMM_WORLD, &stem_.rank);
   endingOnes_.passed = Passed::noCommunicator;
@@ -123,6 +122,7 @@ void Communicators::close() noexcept {
   endMessage(stem_);
   PMPI_Comm_free_keyval(&key_);
   PMPI_Comm_free(&self_);
+  messages_.close();
 }
 
 Communicator* Communicators::look(MPI_Comm mpi, const CallingThread& thread) noexcept {

@@ -14,6 +14,7 @@
 #include "inside.hpp"
 #include "report.hpp"
 #include "scratch.hpp"
+#include "shared_messages.hpp"
 #include "tacc/tacc.h"
 #include "usual_bytes.hpp"
 
@@ -40,7 +41,8 @@ struct Communicator {
 /// All communicators that were met. Different ones may be used by different threads at once.
 class Communicators {
  public:
-  /// MPI is initialized. Local, but for a duplicate of MPI_COMM_SELF. `usesMpiTransport`: the same on all ranks.
+  /// MPI is initialized. Local, but for duplicates of MPI_COMM_SELF and, with `usesMpiTransport`, of the world, where
+  /// it is the same on all ranks.
   void open(bool usesMpiTransport);
   /// MPI is about to be finalized: destroys what is left, in the order in which it was made.
   void close() noexcept;
@@ -81,7 +83,7 @@ class Communicators {
 
   int key_ = MPI_KEYVAL_INVALID;
   MPI_Comm self_ = MPI_COMM_NULL;  // of the messages that nobody sends
-  bool usesMpiTransport_ = false;
+  SharedMessages messages_;        // open where tacc sends in MPI's messages
   // Of all ranks, for nothing but to split others off it, which costs less than to meet. Null before there is one, and
   // where threads may come to it in different orders.
   Communicator stem_;

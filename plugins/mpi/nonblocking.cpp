@@ -3,29 +3,13 @@
 
 #include <optional>
 
+#include "judged_given.hpp"
+
 namespace tacc::mpi {
-
-namespace {
-
-bool sumsUp(Kind kind) {
-  switch (kind) {
-    case Kind::allreduce:
-    case Kind::reduce:
-    case Kind::scan:
-    case Kind::exscan:
-    case Kind::reduceScatter:
-    case Kind::reduceScatterBlock:
-      return true;
-    default:
-      return false;
-  }
-}
-
-}  // namespace
 
 std::optional<Passed> reasonToPass(Kind kind, std::size_t bytes, Communicator& communicator, bool isLocal) {
   const Plugin& self = plugin();
-  const std::size_t least = sumsUp(kind) ? self.leastWithRequest : self.leastMoved;
+  const std::size_t least = leastBytes(kind);
   if (!self.takesRequests) return Passed::mpiTransport;
   if (least == SIZE_MAX) return Passed::small;
   // Of what a rank does not know of the others it must not ask them, unless it may wait.
@@ -46,7 +30,7 @@ std::optional<Passed> reasonToPass(Kind kind, std::size_t bytes, Communicator& c
 
 using namespace tacc::mpi;
 
-// FORM(suffix, kind, i-name, name, (arguments as MPI declares them), (as they are handed on), (as Arguments)).
+// FORM(suffix, kind, i-name, name, (arguments as MPI declares them), (as they are handed on), (as Given)).
 #define TACC_MPI_REDUCED_FORM(FORM, suffix, Count, kind, iName, name)                               \
   FORM(suffix, kind, iName, name,                                                                   \
        (const void* send, void* receive, Count count, MPI_Datatype type, MPI_Op op, MPI_Comm comm), \
@@ -79,14 +63,21 @@ using namespace tacc::mpi;
        (send, receive, count, type, op, root, comm), (send, 0, MPI_DATATYPE_NULL, receive, count, type, op, root))
 #define TACC_MPI_BARRIER_FORM(FORM) FORM(, barrier, Ibarrier, Barrier, (MPI_Comm comm), (comm), ())
 
-#define TACC_MPI_BEGINNING(suffix, kind, iName, name, declared, given, kept)                          \
-  TACC_MPI_ENTRY taccMpi_##iName##suffix(TACC_MPI_LIST declared, MPI_Request* request) {              \
-    const Arguments arguments{TACC_MPI_LIST kept};                                                    \
-    return begin(                                                                                     \
-        Function::iName##suffix, "MPI_" #iName #suffix, Kind::kind,                                   \
-        [&](const Communicator& communicator) { return judge(Kind::kind, arguments, communicator); }, \
-        [&](const Communicator&) { return arguments; }, comm, request,                                \
-        [&] { return PMPI_##iName##suffix(TACC_MPI_LIST given, request); });                          \
+#define TACC_MPI_BEGINNING(suffix, kind, iName, name, declared, given, kept)                                          \
+  [[gnu::noinline]] static int lookAt##iName##suffix(TACC_MPI_LIST declared, MPI_Request* request) {                  \
+    const Arguments arguments{{TACC_MPI_LIST kept}};                                                                  \
+    return begin(                                                                                                     \
+        Function::iName##suffix, "MPI_" #iName #suffix, Kind::kind,                                                   \
+        [&](const Communicator& communicator) { return judge(Kind::kind, arguments, communicator); },                 \
+        [&](const Communicator&) { return arguments; }, comm, request,                                                \
+        [&] { return PMPI_##iName##suffix(TACC_MPI_LIST given, request); });                                          \
+  }                                                                                                                   \
+  TACC_MPI_ENTRY taccMpi_##iName##suffix(TACC_MPI_LIST declared, MPI_Request* request) {                              \
+    return serveRequest(                                                                                              \
+        Function::iName##suffix, Kind::kind, comm, request,                                                           \
+        [&](const Communicator& communicator) { return judge(Kind::kind, Given{TACC_MPI_LIST kept}, communicator); }, \
+        [&] { return PMPI_##iName##suffix(TACC_MPI_LIST given, request); },                                           \
+        [&] { return lookAt##iName##suffix(TACC_MPI_LIST given, request); });                                         \
   }
 TACC_MPI_FORMS(TACC_MPI_BEGINNING, , int)
 TACC_MPI_BARRIER_FORM(TACC_MPI_BEGINNING)
@@ -97,7 +88,7 @@ TACC_MPI_FORMS(TACC_MPI_BEGINNING, _c, MPI_Count)
 #ifdef TACC_MPI_PERSISTENT
 #define TACC_MPI_PERSISTENT_FORM(suffix, kind, iName, name, declared, given, kept)                            \
   TACC_MPI_ENTRY taccMpi_##name##_init##suffix(TACC_MPI_LIST declared, MPI_Info info, MPI_Request* request) { \
-    const Arguments arguments{TACC_MPI_LIST kept};                                                            \
+    const Arguments arguments{{TACC_MPI_LIST kept}};                                                          \
     return makePersistent(                                                                                    \
         Function::name##_init##suffix, "MPI_" #name "_init" #suffix, Kind::kind,                              \
         [&](const Communicator& communicator) { return judge(Kind::kind, arguments, communicator); },         \

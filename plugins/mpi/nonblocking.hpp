@@ -3,6 +3,8 @@
 
 #include <mpi.h>
 
+#include <cstddef>
+#include <cstdint>
 #include <exception>
 #include <optional>
 #include <utility>
@@ -12,11 +14,27 @@
 #include "plugin.hpp"
 #include "prepared.hpp"
 #include "requests.hpp"
+#include "usual_bytes.hpp"
 
 // Takes the parentheses off a list.
 #define TACC_MPI_LIST(...) __VA_ARGS__
 
 namespace tacc::mpi {
+
+/// Whether values are summed up, not only moved.
+constexpr bool sumsUp(Kind kind) noexcept {
+  switch (kind) {
+    case Kind::allreduce:
+    case Kind::reduce:
+    case Kind::scan:
+    case Kind::exscan:
+    case Kind::reduceScatter:
+    case Kind::reduceScatterBlock:
+      return true;
+    default:
+      return false;
+  }
+}
 
 /// Why a collective with a request goes to MPI though the arguments would do. `isLocal`: the call must not wait for
 /// others, and so cannot make the tacc communicator. The same on all ranks.
@@ -50,6 +68,44 @@ int takeOverRequest(Function function, const char* name, Kind kind, Judge judge,
   } catch (const std::exception& error) {
     return failCall(name, *communicator, error.what());
   }
+}
+
+/// From how many bytes on a call is worth it; SIZE_MAX: none is.
+inline std::size_t leastBytes(Kind kind) noexcept {
+  return sumsUp(kind) ? plugin().leastWithRequest : plugin().leastMoved;
+}
+
+/// Most calls are too small to gain, and go to MPI, where they take less than a microsecond. So these are passed on at
+/// once, before begin() lays aside what it may need, where what it would look for is known.
+///
+/// Why it is passed on, on all ranks alike; Passed::none where begin() has to look.
+template <class Judge>
+[[gnu::always_inline]] inline Passed reasonToPassAtOnce(Kind kind, MPI_Comm comm, const MPI_Request* request,
+                                                        const CallingThread& thread, const Judge& judge) {
+  Plugin& self = plugin();
+  if (thread.isInside || !self.isActive || !self.takesRequests || request == nullptr) return Passed::none;
+  Communicator* const communicator = self.communicators.findLast(comm, thread);
+  if (communicator == nullptr || communicator->passed) return Passed::none;
+  const Judged judged = judge(*communicator);
+  const std::size_t least = leastBytes(kind);
+  if (judged.passed != Passed::none) return Passed::none;
+  if (!UsualBytes::isAbout(kind)) return judged.bytes < least ? Passed::small : Passed::none;
+  UsualBytes& usual = communicator->usual;
+  if (least == 0 || (usual.isKnown(kind) && usual.known(kind) >= least)) return Passed::none;
+  if (least < SIZE_MAX) usual.note(kind, judged.bytes);
+  return usual.isKnown(kind) || least == SIZE_MAX ? Passed::small : Passed::unknown;
+}
+
+/// The function itself: `pass()`, or `look()` which takes over or passes on.
+template <class Judge, class Pass, class Look>
+[[gnu::always_inline]] inline int serveRequest(Function function, Kind kind, MPI_Comm comm, const MPI_Request* request,
+                                               const Judge& judge, const Pass& pass, const Look& look) {
+  CallingThread& thread = callingThread();
+  const Passed why = reasonToPassAtOnce(kind, comm, request, thread, judge);
+  if (why == Passed::none) return look();
+  const Inside inside(thread);
+  plugin().report.countPassed(function, why);
+  return pass();
 }
 
 /// `keep(communicator)`: Arguments that do not need the program's own any more, but for buffers and types.

@@ -29,7 +29,8 @@ struct Raw {
   MPI_Op op = MPI_OP_NULL;
   int root = 0;
 
-  Judged judge(const Communicator& communicator) const {
+  /// As judge() of others: nothing but what the kind needs is left of it.
+  [[gnu::always_inline]] Judged judge(const Communicator& communicator) const {
     switch (kind) {
       case Kind::allgatherv:
         return judgeWithOwn(receive, send.address, sendCount, send.type, communicator);
@@ -50,7 +51,7 @@ struct Raw {
     const bool sendsToEach =
         (kind == Kind::alltoallv && send.address != MPI_IN_PLACE) || (kind == Kind::scatterv && isRoot);
     const bool receivesOfEach = kind != Kind::scatterv && (kind != Kind::gatherv || isRoot);
-    Arguments a{send.address, sendCount, send.type, receive.address, receiveCount, receive.type, op, root};
+    Arguments a{{send.address, sendCount, send.type, receive.address, receiveCount, receive.type, op, root}};
     if (sendsToEach) a.sendPlaces = placesOf(send, communicator.ranks);
     if (receivesOfEach) a.receivePlaces = placesOf(receive, communicator.ranks);
     return a;
@@ -58,7 +59,7 @@ struct Raw {
 
  private:
   /// The bytes are all that a rank gives.
-  Judged judgeReduceScatter(const Communicator& communicator) const {
+  [[gnu::always_inline]] Judged judgeReduceScatter(const Communicator& communicator) const {
     MPI_Count all = 0;
     for (int r = 0; receive.counts != nullptr && r < communicator.ranks; ++r)
       all = receive.counts[r] < 0 || all < 0 ? -1 : all + receive.counts[r];
@@ -103,14 +104,22 @@ using namespace tacc::mpi;
        (Kind::reduceScatter, {const_cast<void*>(send), nullptr, nullptr, type}, {receive, counts, nullptr, type}, 0,   \
         0, op))
 
-#define TACC_MPI_UNEQUAL_BEGINNING(suffix, Count, Displacement, iName, name, declared, given, kept) \
-  TACC_MPI_ENTRY taccMpi_##iName##suffix(TACC_MPI_LIST declared, MPI_Request* request) {            \
-    const Raw<Count, Displacement> raw{TACC_MPI_LIST kept};                                         \
-    return begin(                                                                                   \
-        Function::iName##suffix, "MPI_" #iName #suffix, raw.kind,                                   \
-        [&](const Communicator& communicator) { return raw.judge(communicator); },                  \
-        [&](const Communicator& communicator) { return raw.keep(communicator); }, comm, request,    \
-        [&] { return PMPI_##iName##suffix(TACC_MPI_LIST given, request); });                        \
+#define TACC_MPI_UNEQUAL_BEGINNING(suffix, Count, Displacement, iName, name, declared, given, kept)  \
+  [[gnu::noinline]] static int lookAt##iName##suffix(TACC_MPI_LIST declared, MPI_Request* request) { \
+    const Raw<Count, Displacement> raw{TACC_MPI_LIST kept};                                          \
+    return begin(                                                                                    \
+        Function::iName##suffix, "MPI_" #iName #suffix, raw.kind,                                    \
+        [&](const Communicator& communicator) { return raw.judge(communicator); },                   \
+        [&](const Communicator& communicator) { return raw.keep(communicator); }, comm, request,     \
+        [&] { return PMPI_##iName##suffix(TACC_MPI_LIST given, request); });                         \
+  }                                                                                                  \
+  TACC_MPI_ENTRY taccMpi_##iName##suffix(TACC_MPI_LIST declared, MPI_Request* request) {             \
+    const Raw<Count, Displacement> raw{TACC_MPI_LIST kept};                                          \
+    return serveRequest(                                                                             \
+        Function::iName##suffix, raw.kind, comm, request,                                            \
+        [&](const Communicator& communicator) { return raw.judge(communicator); },                   \
+        [&] { return PMPI_##iName##suffix(TACC_MPI_LIST given, request); },                          \
+        [&] { return lookAt##iName##suffix(TACC_MPI_LIST given, request); });                        \
   }
 TACC_MPI_UNEQUAL_FORMS(TACC_MPI_UNEQUAL_BEGINNING, , int, int)
 #if MPI_VERSION >= 4

@@ -8,7 +8,6 @@
 
 #include "communicators.hpp"
 #include "elements.hpp"
-#include "judged_arguments.hpp"
 #include "types.hpp"
 
 namespace tacc::mpi {
@@ -20,19 +19,6 @@ Elements sent(const Arguments& a) { return elementsAt(a.send, a.sendCount, a.sen
 Elements received(const Arguments& a) { return elementsAt(a.receive, a.receiveCount, a.receiveType); }
 
 std::shared_ptr<Block> blockOf(const Elements& elements, Use use) { return std::make_shared<Block>(elements, use); }
-
-/// `receive`: null where the rank gets no result.
-Judged judgeReduction(MPI_Count elements, const Arguments& a, const void* receive) {
-  return mpi::judgeReduction(elements, reductionOf(a.receiveType, a.op), receive);
-}
-
-Judged judgeReceived(const Arguments& a) {
-  return judgeMovement(a.receive, a.receiveCount, a.receiveType, a.send, a.sendCount, a.sendType);
-}
-
-bool hasRoot(Kind kind) {
-  return kind == Kind::bcast || kind == Kind::reduce || kind == Kind::gather || kind == Kind::scatter;
-}
 
 using Reduce = taccResult_t (*)(const void*, void*, size_t, taccDataType_t, taccRedOp_t, taccComm_t, taccStream_t);
 
@@ -215,34 +201,6 @@ std::shared_ptr<KeptTypes> keepTypes(Kind kind, Arguments& arguments, int rank) 
   if (sends && arguments.send != MPI_IN_PLACE) arguments.sendType = kept->keep(arguments.sendType);
   if (receives && arguments.receive != MPI_IN_PLACE) arguments.receiveType = kept->keep(arguments.receiveType);
   return kept;
-}
-
-Judged judge(Kind kind, const Arguments& a, const Communicator& communicator) {
-  if (hasRoot(kind) && (a.root < 0 || a.root >= communicator.ranks)) return {Passed::arguments};
-  const bool isRoot = communicator.rank == a.root;
-  switch (kind) {
-    case Kind::allreduce:
-    case Kind::scan:
-    case Kind::exscan:
-      return judgeReduction(a.receiveCount, a, a.receive);
-    case Kind::reduce:
-      return judgeReduction(a.receiveCount, a, isRoot ? a.receive : a.send);
-    case Kind::reduceScatterBlock:
-      return judgeReduction(a.receiveCount * communicator.ranks, a, a.receive);
-    case Kind::gather:
-      return isRoot ? judgeReceived(a) : judgeMovement(a.send, a.sendCount, a.sendType);
-    case Kind::scatter:
-      return isRoot ? judgeMovement(a.send, a.sendCount, a.sendType, a.receive, a.receiveCount, a.receiveType)
-                    : judgeMovement(a.receive, a.receiveCount, a.receiveType);
-    case Kind::bcast:
-      return judgeMovement(a.receive, a.receiveCount, a.receiveType);
-    case Kind::allgather:
-    case Kind::alltoall:
-      return judgeReceived(a);
-    default:  // a barrier
-      break;
-  }
-  return {};
 }
 
 Prepared prepare(Kind kind, const Arguments& a, const Communicator& communicator) {

@@ -49,9 +49,9 @@ struct Places {
   std::vector<MPI_Aint> displacements;  // in extents of the type
 };
 
-/// What MPI's functions are given, as far as one has it. Where there is one buffer, or one count and type, it stands as
-/// that of the receiver.
-struct Arguments {
+/// What MPI's functions are given, as far as one has it, but for counts of each rank. Where there is one buffer, or one
+/// count and type, it stands as that of the receiver.
+struct Given {
   const void* send = nullptr;
   MPI_Count sendCount = 0;
   MPI_Datatype sendType = MPI_DATATYPE_NULL;
@@ -60,6 +60,10 @@ struct Arguments {
   MPI_Datatype receiveType = MPI_DATATYPE_NULL;
   MPI_Op op = MPI_OP_NULL;
   int root = 0;
+};
+
+/// All of it.
+struct Arguments : Given {
   Places sendPlaces{}, receivePlaces{};  // instead of the counts; empty where this rank uses none
 };
 
@@ -84,14 +88,11 @@ class KeptTypes {
   std::vector<MPI_Datatype> types_;
 };
 
-/// Puts into `arguments`, which judge() lets through, duplicates of those types that `rank` uses; they live as long as
+/// Puts into `arguments`, which are let through, duplicates of those types that `rank` uses; they live as long as
 /// what is returned. To be called and destroyed in the program's threads.
 std::shared_ptr<KeptTypes> keepTypes(Kind kind, Arguments& arguments, int rank);
 
-/// The same on all ranks, from what MPI's rules make equal on them. `communicator` has several ranks. Not of kinds with
-/// counts for each rank.
-Judged judge(Kind kind, const Arguments& arguments, const Communicator& communicator);
-/// Of arguments that judge() lets through, for a communicator that has joined. In the program's thread, as are the
+/// Of arguments that are let through, for a communicator that has joined. In the program's thread, as are the
 /// calls of `deliver`: MPI packs. Throws std::bad_alloc and std::runtime_error.
 Prepared prepare(Kind kind, const Arguments& arguments, const Communicator& communicator);
 /// prepare() of kinds with counts for each rank.

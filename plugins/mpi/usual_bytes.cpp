@@ -8,13 +8,6 @@
 
 namespace tacc::mpi {
 
-void UsualBytes::note(Kind kind, std::size_t bytes) noexcept {
-  Calls& calls = calls_[indexOf(kind)];
-  ++calls.count;
-  calls.bytes += bytes;
-  isDue_ = isDue_ || calls.count >= calls.until;
-}
-
 void UsualBytes::agree(const Communicator& communicator) {
   constexpr std::uint64_t timesLater = 8;
   isDue_ = false;

@@ -21,7 +21,12 @@ class UsualBytes {
     return kind == Kind::gatherv || kind == Kind::scatterv || kind == Kind::alltoallv;
   }
   /// One more call. `bytes`: this rank's mean block.
-  void note(Kind kind, std::size_t bytes) noexcept;
+  void note(Kind kind, std::size_t bytes) noexcept {
+    Calls& calls = calls_[indexOf(kind)];
+    ++calls.count;
+    calls.bytes += bytes;
+    isDue_ = isDue_ || calls.count >= calls.until;
+  }
   /// What the ranks agreed on last; nothing is known before that.
   bool isKnown(Kind kind) const noexcept { return of(kind).isKnown; }
   std::size_t known(Kind kind) const noexcept { return of(kind).known; }

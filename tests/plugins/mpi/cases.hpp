@@ -37,6 +37,8 @@ void pollCollective();
 void reachFar(bool isTacc);
 /// All calls on buffers of so many bytes on each rank.
 void moveMuch(std::size_t bytes, bool isTacc);
+/// Blocks of one rank that an int does not count, where all are `bytes` bytes; on two ranks or more.
+void countBeyondInt(std::size_t bytes);
 /// Prints a line.
 void measureOverlap(unsigned bytes);
 

@@ -23,5 +23,6 @@ void useCornersOfData(bool isTacc);
 /// How communicators come and go, and what else happens meanwhile; collective over the world. What is left is used when
 /// MPI_Finalize ends MPI_COMM_SELF.
 void useCornersOfCommunicators();
+void useBesideCopies();
 
 }  // namespace tacc::test

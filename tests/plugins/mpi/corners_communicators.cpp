@@ -65,6 +65,14 @@ void makeAndFree() {
   MPI_Group_free(&world);
 }
 
+/// The same, and lets the program's requests go on.
+void useBeside(MPI_Comm comm, MPI_Request& request, bool isFirst) {
+  if (isFirst) use(comm, "one beside a copy");
+  int isDone = 0;
+  MPI_Test(&request, &isDone, MPI_STATUS_IGNORE);
+  if (!isFirst) use(comm, "one beside a copy");
+}
+
 /// Halves that meet, and become one again.
 void useBothHalves() {
   const int rank = rankIn(MPI_COMM_WORLD), ranks = ranksIn(MPI_COMM_WORLD);
@@ -272,6 +280,28 @@ void callWrongly() {
 #endif
 
 }  // namespace
+
+/// The first collectives of communicators while others are being copied. A copy is nonblocking: ranks may begin it
+/// before what they do on another communicator, or after that.
+void useBesideCopies() {
+  const int rank = rankIn(MPI_COMM_WORLD), ranks = ranksIn(MPI_COMM_WORLD);
+  use(MPI_COMM_WORLD, "the world");
+  for (int round = 0; round < 40; ++round) {
+    MPI_Comm fresh = MPI_COMM_NULL, other = MPI_COMM_NULL, copy = MPI_COMM_NULL;
+    MPI_Request request = MPI_REQUEST_NULL;
+    MPI_Comm_dup(MPI_COMM_WORLD, &fresh);
+    MPI_Comm_split(MPI_COMM_WORLD, 0, -rank, &other);
+    const MPI_Comm copied = round % 2 == 0 ? fresh : MPI_COMM_WORLD;
+    const bool isLate = round % 4 == 1 && rank == round % ranks;  // on communicators that are not copied
+    if (isLate) use(other, "one before a copy");
+    MPI_Comm_idup(copied, &copy, &request);
+    if (!isLate) useBeside(other, request, rank % 2 == 0);
+    useBeside(fresh, request, rank % 2 == 1);
+    MPI_Wait(&request, MPI_STATUS_IGNORE);
+    use(copy, "a copy");
+    for (MPI_Comm* const comm : {&fresh, &other, &copy}) MPI_Comm_free(comm);
+  }
+}
 
 void useCornersOfCommunicators() {
   makeAndFree();

@@ -1,7 +1,5 @@
 // Calls of more bytes than an int counts, and blocks that lie further apart than that: what each place must hold is
 // known, so that no second buffer is needed.
-#include <sys/mman.h>
-
 #include <array>
 #include <cstdint>
 #include <functional>
@@ -10,29 +8,12 @@
 
 #include "cases.hpp"
 #include "corners.hpp"
+#include "pages.hpp"
 
 namespace tacc::test {
 namespace {
 
 constexpr std::size_t mib = std::size_t{1} << 20;
-
-/// Zeros, of which only those that are touched take memory.
-class Pages {
- public:
-  explicit Pages(std::size_t bytes) : bytes_(bytes) {
-    void* const at = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    if (at == MAP_FAILED) complain("no " + std::to_string(bytes) + " bytes of address space");
-    at_ = static_cast<std::int64_t*>(at);
-  }
-  ~Pages() { munmap(at_, bytes_); }
-  Pages(const Pages&) = delete;
-  Pages& operator=(const Pages&) = delete;
-  std::int64_t* data() { return at_; }
-
- private:
-  std::int64_t* at_;
-  std::size_t bytes_;
-};
 
 /// An element of the calls: so many numbers.
 struct Element {
@@ -46,22 +27,6 @@ MPI_Datatype contiguous(std::size_t count, MPI_Datatype type) {
   MPI_Type_contiguous(static_cast<int>(count), type, &made);
   MPI_Type_commit(&made);
   return made;
-}
-
-/// What `rank` has at a place of its buffer.
-std::int64_t valueOf(int rank, std::size_t at) {
-  return static_cast<std::int64_t>((at * 0x9e3779b9 + 77) * (static_cast<std::size_t>(rank) + 1));
-}
-
-void fill(std::int64_t* to, std::size_t count, int rank, std::size_t first = 0) {
-  for (std::size_t i = 0; i < count; ++i) to[i] = valueOf(rank, first + i);
-}
-
-void expect(const std::int64_t* found, std::size_t count, int rank, std::size_t first, const std::string& what) {
-  for (std::size_t i = 0; i < count; ++i)
-    if (found[i] != valueOf(rank, first + i))
-      complain(what + ": place " + std::to_string(i) + " of " + std::to_string(count) + " is " +
-               std::to_string(found[i]) + " and not " + std::to_string(valueOf(rank, first + i)));
 }
 
 /// All calls on one buffer of `all` numbers: with a block of `each` for every rank, in place where there is a choice.

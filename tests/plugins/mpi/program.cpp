@@ -324,6 +324,8 @@ int run(std::string_view what, unsigned seed, bool isTacc) {
     useCornersOfData(isTacc);
   else if (what == "corners_comms")
     useCornersOfCommunicators();
+  else if (what == "copies")
+    useBesideCopies();
   else if (what == "many")
     keepManyOfAllRanks();
   else if (what == "threads")
@@ -350,6 +352,8 @@ int run(std::string_view what, unsigned seed, bool isTacc) {
     reachFar(isTacc);
   else if (what == "large")
     moveMuch(static_cast<std::size_t>(seed) << 20, isTacc);
+  else if (what == "counts")
+    countBeyondInt(static_cast<std::size_t>(seed) << 20);
   else if (what == "soak")
     soakSequences(seed);
   else if (what == "soak_comms")
