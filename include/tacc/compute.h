@@ -16,7 +16,9 @@
  * sets results differ by rounding only. With AMX convolutions and products of matrices multiply float32 as sums of
  * three bfloat16, with errors like those of float32; there a result is NaN where an operand is infinite, and numbers
  * below 2^-126 count as zero. The first plan asks Linux for AMX's registers, for the process; TACC_ISA=avx512 does
- * without.
+ * without. Plans of float32 that are made while AMX runs at a fraction of its speed, as where another virtual machine
+ * uses the core's other hyperthread, take AVX-512; with TACC_ISA=amx, TACC_REPRODUCIBLE=on, and where
+ * desc.algorithm names one, all take the same kernels in every run.
  * @file */
 #ifndef TACC_COMPUTE_H
 #define TACC_COMPUTE_H
