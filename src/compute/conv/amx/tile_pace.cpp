@@ -13,7 +13,7 @@ namespace {
 
 /// Products of tiles, and steps of twelve multiply-adds: both take 2,048 cycles of a core that starts two multiply-adds
 /// a cycle, as all that have tiles do.
-constexpr int products = 128, steps = 341;
+constexpr int productsOfProbe = 128, stepsOfProbe = 341;
 
 template <class Body>
 double secondsOf(const Body& body) {
@@ -25,16 +25,16 @@ double secondsOf(const Body& body) {
 /// The median of a few turns: something else may run in between.
 double measurePace(const KernelSet& kernels) {
   std::array<double, 5> ratios{};
-  kernels.split->products(products);
+  kernels.split->products(productsOfProbe);
   for (double& ratio : ratios) {
-    const double ofTiles = secondsOf([&] { kernels.split->products(products); });
-    ratio = ofTiles / secondsOf([&] { static_cast<void>(kernels.multiplyAdds(steps)); });
+    const double ofTiles = secondsOf([&] { kernels.split->products(productsOfProbe); });
+    ratio = ofTiles / secondsOf([&] { static_cast<void>(kernels.multiplyAdds(stepsOfProbe)); });
   }
   std::ranges::nth_element(ratios, ratios.begin() + ratios.size() / 2);
   return ratios[ratios.size() / 2];
 }
 
-std::atomic<const bool*> pretended{nullptr};
+std::atomic<const bool*> pretendedPace{nullptr};
 
 bool mayDiffer() {
   const Environment& environment = processEnvironment();
@@ -69,11 +69,11 @@ bool TilePace::isFull() {
 const KernelSet& kernelsForFloats(const KernelSet& best) {
   if (best.split == nullptr || best.split->products == nullptr || !mayDiffer()) return best;
   static TilePace pace([&best] { return measurePace(best); });
-  const bool* const pretence = pretended.load(std::memory_order_relaxed);
+  const bool* const pretence = pretendedPace.load(std::memory_order_relaxed);
   const bool isFull = pretence != nullptr ? *pretence : pace.isFull();
   return isFull ? best : vectorKernels();
 }
 
-void pretendTilePace(const bool* isFull) { pretended.store(isFull, std::memory_order_relaxed); }
+void pretendTilePace(const bool* isFull) { pretendedPace.store(isFull, std::memory_order_relaxed); }
 
 }  // namespace tacc::conv
