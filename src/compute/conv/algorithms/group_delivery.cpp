@@ -16,12 +16,21 @@ void GroupDelivery::deliverBlock(GroupSums sums, std::size_t span, int ofSpan, i
     deliverLanes(sums, span, ofSpan, r, result);
     return;
   }
+  const int taps = shape().kernelWidth;
+  const std::ptrdiff_t nextTap = sums.steps * blockLength;
   const float* row = sums.rows;
   for (int b = 0; b < static_cast<int>(steps.counts.size()); ++b) {
     for (int value = 0; value < steps.counts[static_cast<std::size_t>(b)]; ++value, row += blockLength) {
       const GroupWeights::Place* const places = weights_.at(span, ofSpan, b, value);
       for (int lane = 0; lane < blockLength; lane += places[lane].together) {
-        if (places[lane].first >= 0) deliverTaps(row + lane, sums.steps * blockLength, places[lane], r, result);
+        const GroupWeights::Place& place = places[lane];
+        if (place.first < 0) continue;
+        if (place.together > 1 || place.filling > 0 || description_.accumulate) {
+          deliverTaps(row + lane, nextTap, place, r, result);
+          continue;
+        }
+        float* const to = result + place.first + std::ptrdiff_t{place.tap} * r * taps;
+        for (int t = 0; t < taps; ++t) to[t * std::ptrdiff_t{place.tap}] = row[lane + t * nextTap];
       }
     }
   }
@@ -40,8 +49,6 @@ void GroupDelivery::deliverTaps(const float* from, std::ptrdiff_t nextTap, Group
     forEachTap([&] {
       for (int lane = 0; lane < place.together; ++lane) to[lane] += from[lane];
     });
-  } else if (place.together == 1 && place.filling == 0) {
-    forEachTap([&] { *to = *from; });
   } else if (place.together == half && place.filling == half) {
     forEachTap([&] {
       std::memcpy(to, from, half * sizeof(float));
