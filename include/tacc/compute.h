@@ -11,14 +11,12 @@
  * It needs no communicator. Conventions are those of tacc/tacc.h: results are taccSuccess or an error, outputs are
  * written on success only, and taccGetLastError(NULL) has a sentence that says what is wrong and what would be right.
  *
- * All numbers are float32, and activations of convolutions may be stored as bfloat16. Results are the same bits for
- * every number of threads. The instruction set is chosen once per process (TACC_ISA can lower it); between instruction
- * sets results differ by rounding only. With AMX convolutions and products of matrices multiply float32 as sums of
- * three bfloat16, with errors like those of float32; there a result is NaN where an operand is infinite, and numbers
- * below 2^-126 count as zero. The first plan asks Linux for AMX's registers, for the process; TACC_ISA=avx512 does
- * without. Plans of float32 that are made while AMX runs at a fraction of its speed, as where another virtual machine
- * uses the core's other hyperthread, take AVX-512; with TACC_ISA=amx, TACC_REPRODUCIBLE=on, and where
- * desc.algorithm names one, all take the same kernels in every run.
+ * All numbers are float32; activations of convolutions may be bfloat16. Results are the same bits for every number of
+ * threads; between instruction sets (TACC_ISA can lower them) they differ by rounding only. With AMX float32 is summed
+ * from products of three bfloat16 each, with errors like those of float32; a result is NaN where one is infinite,
+ * and numbers below 2^-126 count as zero. A plan of float32 made while AMX is slow, as where another virtual machine
+ * uses it, takes AVX-512, unless TACC_ISA, TACC_REPRODUCIBLE=on or desc.algorithm fix it. The first plan asks Linux for
+ * AMX's registers, for the process; TACC_ISA=avx512 does without.
  * @file */
 #ifndef TACC_COMPUTE_H
 #define TACC_COMPUTE_H
