@@ -157,7 +157,7 @@ TEST(Bfloat16, InPartsOfTheBatch) {
   for (const taccConvPass_t pass : allPasses) {
     expectRounded(convolution(pass, 4, 16, 8, 8, 48, 1));
     taccConvDesc_t desc = convolution(pass, 6, 32, 60, 60, 32, 3, 1, 1);  // 0.9 MiB of float32 each
-    desc.kernelHeight = 1;  // three lines would take three times as long
+    desc.kernelHeight = 1;                                                // three lines would take three times as long
     desc.padHeight = 0;
     expectRounded(desc);
     taccConvDesc_t threaded = desc;

@@ -43,6 +43,7 @@ void split(Bf16x3Work& work, int rows) {
   for (; work.at < limit; ++work.at) {
     while (work.run != work.end && work.run->row + work.run->rows <= work.at) ++work.run;
     const bool isPixel = work.run != work.end && work.run->row <= work.at;
+    if (!isPixel && work.leavesGaps) continue;
     const std::ptrdiff_t from = isPixel ? work.at - work.run->row : 0, source = isPixel ? work.run->source : 0;
     /// Number i of the first block, or of the second one from 16 on.
     const auto numberAt = [&](int i) -> Number {

@@ -47,6 +47,7 @@ struct Bf16x3Work {
   int firstLane = 0;                                  // of Bf16x3Run::lanes
   std::byte* output = nullptr;                        // row 0
   std::ptrdiff_t partStep = 0;                        // bytes to the row's middle part, and from there to its low one
+  bool leavesGaps = false;                            // rows between runs stay as they are: nobody reads their sums
 };
 
 /// 32 rows of split pixels, of pairs of channels, become a tile for each of both blocks of channels, whose pairs are

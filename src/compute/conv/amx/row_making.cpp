@@ -72,6 +72,7 @@ void RowMaking::load() {
     work_.even = image;
     work_.odd = image + sides.in.block * numberBytes;
     work_.output = source_.to;
+    work_.leavesGaps = true;
     return;
   }
   alignas(64) static constexpr float zeros[blockLength] = {};

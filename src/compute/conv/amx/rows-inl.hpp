@@ -139,10 +139,16 @@ void split(Bf16x3Work& work, int rows) {
   const bool areLines = Kind::kParts == 1 && work.evenStep <= rowBytes / static_cast<int>(sizeof(Number)) &&
                         (work.run == work.end || work.run->rows >= manyRows);
   if (!areLines) fetchRows<Number>(work, work.at + rows + rowsAhead);
-  const std::ptrdiff_t limit = work.at + rows < work.rows ? work.at + rows : work.rows;
+  std::ptrdiff_t limit = work.at + rows < work.rows ? work.at + rows : work.rows;
   while (work.at < limit) {
     const std::ptrdiff_t next = work.run != work.end && work.run->row < limit ? work.run->row : limit;
     if (work.at < next) {
+      if (work.leavesGaps && work.run != work.end) {
+        const std::ptrdiff_t gap = work.run->row - work.at;
+        work.at += gap;
+        limit = limit + gap < work.rows ? limit + gap : work.rows;
+        continue;
+      }
       std::byte* const to = work.output + work.at * rowBytes;
       for (int part = 0; part < Kind::kParts; ++part) clearRows(to + part * work.partStep, next - work.at);
       work.at = next;
