@@ -16,6 +16,10 @@ void GroupDelivery::deliverBlock(GroupSums sums, std::size_t span, int ofSpan, i
     deliverLanes(sums, span, ofSpan, r, result);
     return;
   }
+  if (description_.weightLayout != taccWeightsBlocked) {
+    deliverApart(sums, span, ofSpan, r, result);
+    return;
+  }
   const int taps = shape().kernelWidth;
   const std::ptrdiff_t nextTap = sums.steps * blockLength;
   const float* row = sums.rows;
@@ -31,6 +35,26 @@ void GroupDelivery::deliverBlock(GroupSums sums, std::size_t span, int ofSpan, i
         }
         float* const to = result + place.first + std::ptrdiff_t{place.tap} * r * taps;
         for (int t = 0; t < taps; ++t) to[t * std::ptrdiff_t{place.tap}] = row[lane + t * nextTap];
+      }
+    }
+  }
+}
+
+/// Each lane by itself: in KCRS no two are beside each other.
+void GroupDelivery::deliverApart(GroupSums sums, std::size_t span, int ofSpan, int r, float* result) const {
+  const GroupSteps& steps = cut_.steps[static_cast<std::size_t>(cut_.spans[span].steps)];
+  for (int t = 0; t < shape().kernelWidth; ++t) {
+    const std::ptrdiff_t tap = std::ptrdiff_t{r} * shape().kernelWidth + t;
+    const float* row = sums.rows + sums.steps * t * blockLength;
+    for (int b = 0; b < static_cast<int>(steps.counts.size()); ++b) {
+      for (int value = 0; value < steps.counts[static_cast<std::size_t>(b)]; ++value, row += blockLength) {
+        const GroupWeights::Place* const places = weights_.at(span, ofSpan, b, value);
+        for (int lane = 0; lane < blockLength; ++lane) {
+          const GroupWeights::Place& place = places[lane];
+          if (place.first < 0) continue;
+          float& to = result[place.first + place.tap * tap];
+          to = row[lane] + (description_.accumulate ? to : 0.0F);
+        }
       }
     }
   }

@@ -25,6 +25,7 @@ class GroupDelivery {
 
  private:
   const Shape& shape() const { return description_.shape; }
+  void deliverApart(GroupSums sums, std::size_t span, int ofSpan, int r, float* result) const;
   void deliverTaps(const float* from, std::ptrdiff_t nextTap, GroupWeights::Place place, int r, float* result) const;
   void deliverLanes(GroupSums sums, std::size_t span, int ofSpan, int r, float* result) const;
   void deliverRows(const float* from, const WeightBlock& place, int lanes, int filling, float* to) const;
