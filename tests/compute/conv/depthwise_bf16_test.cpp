@@ -6,6 +6,7 @@
 
 #include "bfloat16_case.hpp"
 #include "paged_tensor.hpp"
+#include "pass_name.hpp"
 #include "support/settings.hpp"
 #include "threaded_executor.hpp"
 
@@ -43,24 +44,15 @@ class DepthwiseBf16 : public testing::TestWithParam<taccConvPass_t> {
 
   void expectExact(const taccConvDesc_t& desc) {
     const Case test(desc);
-    const bool isOfWeights = desc.pass == taccConvBackwardWeights;
-    Floats right = test.expected();
-    for (std::size_t i = 0; !isOfWeights && i < right.size(); ++i) right.data()[i] = rounded(right.data()[i]);
+    const Floats right = expectedNumbers(test);
     const int workers = isOneOf(2) ? 1 : 3;
     const bool isAtEnd = !isOneOf(3);
     const ThreadedExecutor threads(workers);
     for (const KernelSet* kernels : availableKernels()) {
       const auto plan = makePlan(test.description(), *kernels).plan;
       inPlace_ += plan->kernel().ends_with("in place") ? 1 : 0;
-      PagedTensor input(test.input, true, isAtEnd), gradient(test.outputGradient, true, isAtEnd);
-      PagedTensor residual(test.residual, true, isAtEnd), result(test.before, !isOfWeights, isAtEnd);
-      Floats packed(plan->packedFloats()), workspace(plan->workspaceBytes() / sizeof(float));
-      std::fill_n(workspace.data(), workspace.size(), 1e30F);
-      plan->pack(test.weights.data(), packed.data());
-      plan->run({input.data(), packed.data(), gradient.data(), test.bias.data(), residual.data(), result.data(),
-                 workspace.data(), plan->workspaceBytes()},
-                TaskExecutor(threads.get()));
-      EXPECT_TRUE(test.isRight(result.floats(), right))
+      const Floats result = runBetweenPages(test, *plan, isAtEnd, threads.get());
+      EXPECT_TRUE(test.isRight(result, right))
           << test.text() << ": " << kernels->isa << " " << plan->kernel() << ", " << workers << " workers, layouts "
           << desc.inputLayout << " and " << desc.outputLayout;
     }
@@ -96,11 +88,7 @@ TEST_P(DepthwiseBf16, IsExactForLargeTensors) {
   EXPECT_GE(inPlace_, hasKernels() ? 1 : 0);
 }
 
-std::string nameOf(const testing::TestParamInfo<taccConvPass_t>& tested) {
-  constexpr const char* names[] = {"Forward", "BackwardData", "BackwardWeights"};
-  return names[tested.param];
-}
-INSTANTIATE_TEST_SUITE_P(Channelwise, DepthwiseBf16, testing::ValuesIn(allPasses), nameOf);
+INSTANTIATE_TEST_SUITE_P(Channelwise, DepthwiseBf16, testing::ValuesIn(allPasses), passName);
 
 }  // namespace
 }  // namespace tacc::conv::test

@@ -2,14 +2,10 @@
 // are exact.
 #include "compute/conv/core_model.hpp"
 #include "conv_case.hpp"
+#include "pass_name.hpp"
 
 namespace tacc::conv::test {
 namespace {
-
-std::string nameOfPass(const testing::TestParamInfo<taccConvPass_t>& parameter) {
-  constexpr const char* names[] = {"Forward", "BackwardData", "BackwardWeights"};
-  return names[parameter.param];
-}
 
 class Pass : public testing::TestWithParam<taccConvPass_t> {};
 
@@ -393,7 +389,7 @@ TEST_P(Pass, Accumulates) {
   expectExact(desc);
 }
 
-INSTANTIATE_TEST_SUITE_P(Exact, Pass, testing::ValuesIn(allPasses), nameOfPass);
+INSTANTIATE_TEST_SUITE_P(Exact, Pass, testing::ValuesIn(allPasses), passName);
 
 TEST(FirstLayer, FewChannelsInBothLayouts) {
   for (const taccConvPass_t pass : {taccConvForward, taccConvBackwardWeights}) {

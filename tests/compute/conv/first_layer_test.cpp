@@ -5,6 +5,7 @@
 #include <random>
 
 #include "between_pages.hpp"
+#include "pass_name.hpp"
 
 namespace tacc::conv::test {
 namespace {
@@ -72,10 +73,7 @@ TEST_P(FirstLayers, OfNetworksAreExact) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Exact, FirstLayers, testing::Values(taccConvForward, taccConvBackwardWeights),
-                         [](const testing::TestParamInfo<taccConvPass_t>& tested) {
-                           return tested.param == taccConvForward ? "Forward" : "BackwardWeights";
-                         });
+INSTANTIATE_TEST_SUITE_P(Exact, FirstLayers, testing::Values(taccConvForward, taccConvBackwardWeights), passName);
 
 }  // namespace
 }  // namespace tacc::conv::test

@@ -7,6 +7,7 @@
 #include <set>
 
 #include "between_pages.hpp"
+#include "pass_name.hpp"
 
 namespace tacc::conv::test {
 namespace {
@@ -100,11 +101,7 @@ TEST_P(Nhwc, IsExactGroupByGroup) {
   EXPECT_THAT(served_, testing::Contains("direct"));
 }
 
-std::string nameOf(const testing::TestParamInfo<taccConvPass_t>& tested) {
-  constexpr const char* names[] = {"Forward", "BackwardData", "BackwardWeights"};
-  return names[tested.param];
-}
-INSTANTIATE_TEST_SUITE_P(Exact, Nhwc, testing::ValuesIn(allPasses), nameOf);
+INSTANTIATE_TEST_SUITE_P(Exact, Nhwc, testing::ValuesIn(allPasses), passName);
 
 /// Layers of networks with other numbers of channels than multiples of 16 are not reordered.
 TEST(NhwcChoice, ReordersNothingOfUsualLayers) {

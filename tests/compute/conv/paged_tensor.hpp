@@ -1,6 +1,7 @@
 // Tensors between pages that may not be touched, of float32 or bfloat16.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -42,5 +43,30 @@ class PagedTensor {
   tacc::test::PageBuffer pages_;
   unsigned char* at_;
 };
+
+/// What a plan is to compute of a case: in bfloat16 rounded once, but for gradients of weights.
+inline Floats expectedNumbers(const Case& test) {
+  Floats right = test.expected();
+  const Description& d = test.description();
+  if (!d.isBfloat16 || d.pass == taccConvBackwardWeights) return right;
+  for (std::size_t i = 0; i < right.size(); ++i) right.data()[i] = rounded(right.data()[i]);
+  return right;
+}
+
+/// What it computes from and to such tensors.
+inline Floats runBetweenPages(const Case& test, const ConvPlan& plan, bool isAtEnd, const taccExecutor_t& executor) {
+  const Description& d = test.description();
+  const bool isOfWeights = d.pass == taccConvBackwardWeights;
+  PagedTensor input(test.input, d.isBfloat16, isAtEnd), gradient(test.outputGradient, d.isBfloat16, isAtEnd);
+  PagedTensor residual(test.residual, d.isBfloat16, isAtEnd);
+  PagedTensor result(test.before, d.isBfloat16 && !isOfWeights, isAtEnd);
+  Floats packed(plan.packedFloats()), workspace(plan.workspaceBytes() / sizeof(float));
+  std::fill_n(workspace.data(), workspace.size(), 1e30F);
+  plan.pack(test.weights.data(), packed.data());
+  plan.run({input.data(), packed.data(), gradient.data(), test.bias.data(), residual.data(), result.data(),
+            workspace.data(), plan.workspaceBytes()},
+           TaskExecutor(executor));
+  return result.floats();
+}
 
 }  // namespace tacc::conv::test

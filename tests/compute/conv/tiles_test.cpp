@@ -7,6 +7,7 @@
 
 #include "bfloat16_case.hpp"
 #include "paged_tensor.hpp"
+#include "pass_name.hpp"
 #include "plain_tiles.hpp"
 #include "support/settings.hpp"
 #include "threaded_executor.hpp"
@@ -44,11 +45,7 @@ class Tiles : public testing::Test {
 
   void expectExact(const taccConvDesc_t& desc) {
     const Case test(desc);
-    const bool areHalves = desc.activationType == taccBfloat16, isOfWeights = desc.pass == taccConvBackwardWeights;
-    Floats right = test.expected();
-    for (std::size_t i = 0; areHalves && !isOfWeights && i < right.size(); ++i) {
-      right.data()[i] = rounded(right.data()[i]);
-    }
+    const Floats right = expectedNumbers(test);
     const int workers = from(0, 1) == 0 ? 1 : 3;
     const bool isAtEnd = from(0, 3) != 0;
     const ThreadedExecutor threads(workers);
@@ -58,15 +55,8 @@ class Tiles : public testing::Test {
       if (test.input.size() > large && kernels == &plainTileKernels() && tileKernels().size() > 1) continue;
       const auto plan = makePlan(test.description(), *kernels).plan;
       ++kernels_[plan->kernel()];
-      PagedTensor input(test.input, areHalves, isAtEnd), gradient(test.outputGradient, areHalves, isAtEnd);
-      PagedTensor residual(test.residual, areHalves, isAtEnd), result(test.before, areHalves && !isOfWeights, isAtEnd);
-      Floats packed(plan->packedFloats()), workspace(plan->workspaceBytes() / sizeof(float));
-      std::fill_n(workspace.data(), workspace.size(), 1e30F);
-      plan->pack(test.weights.data(), packed.data());
-      plan->run({input.data(), packed.data(), gradient.data(), test.bias.data(), residual.data(), result.data(),
-                 workspace.data(), plan->workspaceBytes()},
-                TaskExecutor(threads.get()));
-      EXPECT_TRUE(test.isRight(result.floats(), right))
+      const Floats result = runBetweenPages(test, *plan, isAtEnd, threads.get());
+      EXPECT_TRUE(test.isRight(result, right))
           << test.text() << ": " << kernels->isa << " " << plan->kernel() << ", " << workers << " workers, layouts "
           << desc.inputLayout << " and " << desc.outputLayout;
     }
@@ -152,11 +142,7 @@ TEST_P(TilesOfPass, AreExactForNarrowImages) {
   }
 }
 
-std::string nameOf(const testing::TestParamInfo<taccConvPass_t>& tested) {
-  constexpr const char* names[] = {"Forward", "BackwardData", "BackwardWeights"};
-  return names[tested.param];
-}
-INSTANTIATE_TEST_SUITE_P(Split, TilesOfPass, testing::ValuesIn(allPasses), nameOf);
+INSTANTIATE_TEST_SUITE_P(Split, TilesOfPass, testing::ValuesIn(allPasses), passName);
 
 /// Results that the caches do not hold, in bfloat16 too; the input comes from memory.
 TEST_F(Tiles, AreExactForLargeTensors) {

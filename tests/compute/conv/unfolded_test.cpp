@@ -5,6 +5,7 @@
 #include <random>
 
 #include "between_pages.hpp"
+#include "pass_name.hpp"
 #include "same_bits.hpp"
 
 namespace tacc::conv::test {
@@ -81,12 +82,7 @@ TEST_P(Unfolded, IsTheSameBitsForEveryNumberOfThreads) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Exact, Unfolded, testing::ValuesIn(allPasses),
-                         [](const testing::TestParamInfo<taccConvPass_t>& tested) {
-                           return tested.param == taccConvForward        ? "Forward"
-                                  : tested.param == taccConvBackwardData ? "BackwardData"
-                                                                         : "BackwardWeights";
-                         });
+INSTANTIATE_TEST_SUITE_P(Exact, Unfolded, testing::ValuesIn(allPasses), passName);
 
 }  // namespace
 }  // namespace tacc::conv::test

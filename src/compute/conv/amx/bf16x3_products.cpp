@@ -1,4 +1,4 @@
-// Convolutions forward and backward to the data as products of split numbers (split.hpp): a part of the batch is split
+// Convolutions forward and backward to the data as products of split numbers (bf16x3.hpp): a part of the batch is split
 // into the workspace, and 32 output channels at a time are computed for all its positions.
 //
 // Bfloat16 whose channels lie beside each other, in whole steps, is multiplied where it lies by kernels of one pixel.
