@@ -18,51 +18,14 @@ std::size_t packedBytes(const BlockRow& row, std::size_t elementBytes) noexcept 
   return elements * elementBytes;
 }
 
-}  // namespace
-
-BlockNumbers blocksOn(Collective collective, int rank, int ranks, int root) noexcept {
-  const CollectiveShape& shape = shapeOf(collective);
-  return {shape.send.blocksOn(rank, ranks, root), shape.receive.blocksOn(rank, ranks, root)};
-}
-
-void compareBlocks(Collective collective, int root, const std::vector<UnequalBlocks>& ranks,
-                   const std::function<int(int)>& nameOf) {
-  // A rank's only block is for all of them, or from all.
-  const auto countOf = [](const BlockRow& row, std::size_t other) {
-    return row.counts.size() == 1 ? row.counts[0] : row.counts[other];
-  };
-  const bool hasOneTarget = collective == Collective::gather, hasOneSource = collective == Collective::scatter;
-  for (std::size_t from = 0; from < ranks.size(); ++from) {
-    if (hasOneSource && from != at(root)) continue;
-    for (std::size_t to = 0; to < ranks.size(); ++to) {
-      if (hasOneTarget && to != at(root)) continue;
-      const std::size_t given = countOf(ranks[from].send, to), expected = countOf(ranks[to].receive, from);
-      if (given == expected) continue;
-      const bool reduces = isReduction(collective);
-      fail(taccInvalidUsage,
-           "the counts of {}v differ: rank {} {} {} elements {} rank {}, which {} {}; what one rank gives another must "
-           "be what that expects",
-           tacc::nameOf(collective), nameOf(static_cast<int>(from)), reduces ? "reduces" : "gives", given,
-           reduces ? "for" : "to", nameOf(static_cast<int>(to)), reduces ? "takes" : "expects", expected);
-    }
-  }
-}
-
-std::size_t UnequalExchange::wordsOf(Collective collective) const noexcept {
-  // Of the rank that uses most; rank 0 as the root does.
-  const BlockNumbers most = blocksOn(collective, 0, ranks_, 0);
-  return 1 + 2 * at(most.send) + at(most.receive);
-}
-
-void UnequalExchange::fill(std::vector<std::uint64_t>& table, const UnequalBlocks& mine, bool hasData) const {
-  auto next = table.begin();
-  *next++ = hasData ? 1 : 0;
-  next = std::ranges::copy(mine.send.counts, next).out;
+/// Whether data comes with it, which is the first word, is found later.
+void fill(std::span<std::uint64_t> table, const UnequalBlocks& mine) {
+  auto next = std::ranges::copy(mine.send.counts, table.begin() + 1).out;
   next = std::ranges::copy(mine.send.offsets, next).out;
   std::ranges::copy(mine.receive.counts, next);
 }
 
-void UnequalExchange::read(const std::uint64_t* table, BlockNumbers numbers, UnequalBlocks& blocks) const {
+void unpack(const std::uint64_t* table, BlockNumbers numbers, UnequalBlocks& blocks) {
   const std::uint64_t* next = table + 1;
   const auto take = [&next](std::vector<std::size_t>& values, int count) {
     values.assign(next, next + count);
@@ -74,94 +37,213 @@ void UnequalExchange::read(const std::uint64_t* table, BlockNumbers numbers, Une
   blocks.receive.offsets.assign(at(numbers.receive), 0);  // nobody else writes there
 }
 
-void UnequalExchange::run(std::uint64_t signature, Collective collective, int root, const UnequalBlocks& mine,
-                          const std::byte* send, std::size_t elementBytes) {
-  const std::size_t words = wordsOf(collective);
-  tableBytes_ = words * sizeof(std::uint64_t);
-  elementBytes_ = elementBytes;
-  const std::size_t dataBytes = packedBytes(mine.send, elementBytes);
-  const bool fits = tableBytes_ + dataBytes <= eagerBytes_;
-  table_.assign(words, 0);
-  fill(table_, mine, fits);
-  tables_.resize(words * at(ranks_));
-  const auto tableOf = [&](int rank) { return std::span(tables_).subspan(at(rank) * words, words); };
+}  // namespace
+
+BlockNumbers blocksOn(Collective collective, int rank, int ranks, int root) noexcept {
+  const CollectiveShape& shape = shapeOf(collective);
+  return {shape.send.blocksOn(rank, ranks, root), shape.receive.blocksOn(rank, ranks, root)};
+}
+
+void comparePair(Collective collective, const BlockRow& given, const BlockRow& expected, int from, int to,
+                 const std::function<int(int)>& nameOf) {
+  // A rank's only block is for all of them, or from all.
+  const auto countOf = [](const BlockRow& row, int other) {
+    return row.counts.size() == 1 ? row.counts[0] : row.counts[at(other)];
+  };
+  const std::size_t here = countOf(given, to), there = countOf(expected, from);
+  if (here == there) return;
+  const bool reduces = isReduction(collective);
+  fail(taccInvalidUsage,
+       "the counts of {}v differ: rank {} {} {} elements {} rank {}, which {} {}; what one rank gives another must "
+       "be what that expects",
+       tacc::nameOf(collective), nameOf(from), reduces ? "reduces" : "gives", here, reduces ? "for" : "to", nameOf(to),
+       reduces ? "takes" : "expects", there);
+}
+
+void compareBlocks(Collective collective, int root, const std::vector<UnequalBlocks>& ranks,
+                   const std::function<int(int)>& nameOf) {
+  const bool hasOneTarget = collective == Collective::gather, hasOneSource = collective == Collective::scatter;
+  const int count = static_cast<int>(ranks.size());
+  for (int from = hasOneSource ? root : 0; from < (hasOneSource ? root + 1 : count); ++from)
+    for (int to = hasOneTarget ? root : 0; to < (hasOneTarget ? root + 1 : count); ++to)
+      comparePair(collective, ranks[at(from)].send, ranks[at(to)].receive, from, to, nameOf);
+}
+
+std::size_t UnequalExchange::wordsOf(Collective collective, int rank, int root) const noexcept {
+  const BlockNumbers numbers = blocksOn(collective, rank, ranks_, root);
+  return 1 + 2 * at(numbers.send) + at(numbers.receive);
+}
+
+bool UnequalExchange::run(std::uint64_t signature, const Blocks& call, bool mayLeave) {
+  // The root uses most words.
+  stride_ = wordsOf(call.collective, isRooted(call.collective) ? call.root : rank_, call.root);
+  elementBytes_ = call.elementBytes;
+  isRepeated_ = haveSomeLeft_ = false;
+  const std::size_t longest = stride_ * sizeof(std::uint64_t);
+  // A table that is longer than a post goes in several, without data.
+  const bool mayEndAlone = mayLeave && isRooted(call.collective) && ranks_ > 1 && longest <= eagerBytes_;
+  tables_.resize(stride_ * at(ranks_));
+  for (std::size_t begin = 0; begin < longest; begin += eagerBytes_) {
+    post(signature, call, begin);
+    if (mayEndAlone && endsAlone(call)) return true;
+    exchange_.awaitAll();
+    if (isAsBefore(signature)) {
+      all_[at(rank_)].receive.offsets = call.mine->receive.offsets;
+      return false;
+    }
+    for (int rank = 0; rank < ranks_; ++rank) read(call, rank, begin);
+  }
+  hasData_ = longest <= eagerBytes_;
+  for (int rank = 0; rank < ranks_; ++rank) {
+    hasData_ = hasData_ && hasDataOf(rank);
+    haveSomeLeft_ =
+        haveSomeLeft_ || (mayEndAlone && call.collective == Collective::gather && rank != call.root && hasDataOf(rank));
+    unpack(tables_.data() + at(rank) * stride_, blocksOn(call.collective, rank, ranks_, call.root), all_[at(rank)]);
+  }
+  all_[at(rank_)] = *call.mine;
+  keepLines(signature, call);
+  compareBlocks(call.collective, call.root, all_, nameOf_);
+  // What stands in shared memory is not believed. The root of a gather has data without posting it.
+  for (int rank = 0; rank < ranks_; ++rank) {
+    const bool hasPosted = rank != rank_ && (call.collective != Collective::gather || rank != call.root);
+    if (hasPosted && hasDataOf(rank) && packedBytes(all_[at(rank)].send, elementBytes_) > eagerBytes_)
+      fail(taccInternalError, "rank {} posts more than the {} bytes that a post holds", nameOf_(rank), eagerBytes_);
+  }
+  return false;
+}
+
+void UnequalExchange::post(std::uint64_t signature, const Blocks& call, std::size_t begin) {
+  using Place = ShortTable::Place;
+  const std::size_t words = wordsOf(call.collective, rank_, call.root), tableBytes = words * sizeof(std::uint64_t);
+  const BlockRow& gives = call.mine->send;
+  // What the root of a gather gives, it gives itself.
+  const bool hasNone = call.collective == Collective::gather && rank_ == call.root;
+  const std::size_t dataBytes = hasNone ? 0 : packedBytes(gives, elementBytes_);
   const auto writeData = [&](std::byte* to) {
-    for (std::size_t b = 0; b < mine.send.counts.size(); ++b) {
-      const std::size_t length = mine.send.counts[b] * elementBytes;
-      if (length != 0) std::memcpy(to, send + mine.send.offsets[b] * elementBytes, length);
+    for (std::size_t b = 0; b < gives.counts.size() && !hasNone; ++b) {
+      const std::size_t length = gives.counts[b] * elementBytes_;
+      if (length != 0) std::memcpy(to, call.send + gives.offsets[b] * elementBytes_, length);
       to += length;
     }
   };
+  table_.resize(words);
+  fill(table_, *call.mine);
   const ShortTable shortTable(words);
-  const bool mayBeShort = shortTable.isPossible(), isShort = shortTable.holds(table_, dataBytes);
-  isRepeated_ = false;
-  // A table that is longer than a post goes in several, without data.
-  for (std::size_t begin = 0; begin < tableBytes_; begin += eagerBytes_) {
-    const std::size_t bytes = std::min(eagerBytes_, tableBytes_ - begin);
-    exchange_.begin(signature, eagerBytes_);
-    if (isShort) {
-      writeData(shortTable.write(table_, exchange_.payload(linePayload)));
-    } else {
-      if (mayBeShort) ShortTable::writeNone(exchange_.payload(linePayload));
-      std::byte* const payload = exchange_.payload(eagerBytes_);
-      std::memcpy(payload, reinterpret_cast<const std::byte*>(table_.data()) + begin, bytes);
-      if (fits) writeData(payload + tableBytes_);
-    }
-    exchange_.post();
-    exchange_.awaitAll();
-    if (isAsBefore(signature)) {
-      for (int rank = 0; rank < ranks_; ++rank) data_[at(rank)] = exchange_.payloadOf(rank, linePayload) + keptBytes_;
-      hasData_ = isRepeated_ = true;
-      all_[at(rank_)].receive.offsets = mine.receive.offsets;
-      return;
-    }
-    for (int rank = 0; rank < ranks_; ++rank) {
-      const std::byte* const line = exchange_.payloadOf(rank, linePayload);
-      if (mayBeShort && ShortTable::isIn(line)) {
-        data_[at(rank)] = shortTable.read(line, tableOf(rank));
-        continue;
-      }
-      const std::byte* const payload = exchange_.payloadOf(rank, eagerBytes_);
-      std::memcpy(reinterpret_cast<std::byte*>(tableOf(rank).data()) + begin, payload, bytes);
-      data_[at(rank)] = payload + tableBytes_;
-    }
+  const Place place = shortTable.placeOf(table_, dataBytes, eagerBytes_);
+  const bool isWithData = place != Place::slot || tableBytes + dataBytes <= eagerBytes_;
+  table_[0] = isWithData ? 1 : 0;
+  exchange_.begin(signature, place == Place::line ? linePayload : eagerBytes_);
+  std::byte* const line = exchange_.payload(linePayload);
+  if (place != Place::slot) {
+    std::byte* const behind = shortTable.write(table_, place, line);
+    writeData(place == Place::line ? behind : exchange_.payload(eagerBytes_));
+  } else {
+    if (shortTable.isPossible()) ShortTable::writeNone(line);
+    std::byte* const slot = exchange_.payload(eagerBytes_);
+    if (begin < tableBytes)
+      std::memcpy(slot, reinterpret_cast<const std::byte*>(table_.data()) + begin,
+                  std::min(eagerBytes_, tableBytes - begin));
+    if (isWithData) writeData(slot + tableBytes);
   }
-  hasData_ = tableBytes_ <= eagerBytes_;
-  for (int rank = 0; rank < ranks_; ++rank) {
-    const std::uint64_t* const table = tableOf(rank).data();
-    hasData_ = hasData_ && table[0] != 0;
-    read(table, blocksOn(collective, rank, ranks_, root), all_[at(rank)]);
-  }
-  all_[at(rank_)] = mine;
-  keepLines(signature, mayBeShort ? shortTable.headerBytes() : 0);
+  exchange_.post();
 }
 
-bool UnequalExchange::isAsBefore(std::uint64_t signature) const noexcept {
-  if (keptBytes_ == 0 || signature != keptSignature_) return false;
-  for (int rank = 0; rank < ranks_; ++rank)
-    if (std::memcmp(exchange_.payloadOf(rank, linePayload), kept_.data() + at(rank) * keptBytes_, keptBytes_) != 0)
-      return false;
+bool UnequalExchange::endsAlone(const Blocks& call) {
+  const bool isRoot = rank_ == call.root, hasPosted = table_[0] != 0;
+  if (call.collective == Collective::gather) {
+    if (!isRoot) return hasPosted;
+    exchange_.awaitAll();
+    return takeGathered(call);
+  }
+  if (isRoot) {
+    if (!hasPosted) return false;
+    comparePair(call.collective, call.mine->send, call.mine->receive, rank_, rank_, nameOf_);
+    copyOwn(call, at(rank_), 0);
+    return true;
+  }
+  exchange_.await(call.root);
+  const PostedTable table = postedBy(call.root, stride_);
+  if (table.word(0) == 0) return false;
+  takeScattered(call, table);
   return true;
 }
 
-void UnequalExchange::keepLines(std::uint64_t signature, std::size_t headerBytes) {
+bool UnequalExchange::takeGathered(const Blocks& call) const {
+  const BlockRow& expects = call.mine->receive;
+  const std::size_t words = wordsOf(call.collective, rank_ == 0 ? 1 : 0, call.root);
+  for (int from = 0; from < ranks_; ++from) {
+    const std::size_t count = expects.counts[at(from)];
+    if (from == rank_) {
+      if (call.mine->send.counts[0] != count) return false;
+      copyOwn(call, 0, at(from));
+      continue;
+    }
+    const PostedTable table = postedBy(from, words);
+    if (table.word(0) == 0 || table.word(1) != count || count > eagerBytes_ / elementBytes_) return false;
+    if (count != 0)
+      std::memcpy(call.receive + expects.offsets[at(from)] * elementBytes_, table.data(), count * elementBytes_);
+  }
+  return true;
+}
+
+void UnequalExchange::takeScattered(const Blocks& call, const PostedTable& table) const {
+  std::size_t before = 0;
+  for (int to = 0; to < rank_; ++to) before += table.word(1 + at(to));
+  const std::size_t given = table.word(1 + at(rank_)), count = call.mine->receive.counts[0];
+  if (given != count) comparePair(call.collective, {{given}, {0}}, call.mine->receive, call.root, rank_, nameOf_);
+  // What stands in shared memory is not believed.
+  if (before > eagerBytes_ || count > eagerBytes_ || (before + count) * elementBytes_ > eagerBytes_)
+    fail(taccInternalError, "rank {} posts more than the {} bytes that a post holds", nameOf_(call.root), eagerBytes_);
+  if (count != 0) std::memcpy(call.receive, table.data() + before * elementBytes_, count * elementBytes_);
+}
+
+void UnequalExchange::copyOwn(const Blocks& call, std::size_t index, std::size_t to) const {
+  const std::size_t bytes = call.mine->receive.counts[to] * elementBytes_;
+  if (bytes == 0) return;
+  const std::byte* const source = call.send + call.mine->send.offsets[index] * elementBytes_;
+  std::byte* const target = call.receive + call.mine->receive.offsets[to] * elementBytes_;
+  if (target != source) std::memmove(target, source, bytes);
+}
+
+void UnequalExchange::read(const Blocks& call, int rank, std::size_t begin) {
+  const std::size_t words = wordsOf(call.collective, rank, call.root), tableBytes = words * sizeof(std::uint64_t);
+  const PostedTable posted = postedBy(rank, words);
+  std::uint64_t* const table = tables_.data() + at(rank) * stride_;
+  data_[at(rank)] = posted.data();
+  if (posted.place() != ShortTable::Place::slot)
+    for (std::size_t w = 0; w < words; ++w) table[w] = posted.word(w);
+  else if (begin < tableBytes)
+    std::memcpy(reinterpret_cast<std::byte*>(table) + begin, exchange_.payloadOf(rank, eagerBytes_),
+                std::min(eagerBytes_, tableBytes - begin));
+}
+
+bool UnequalExchange::isAsBefore(std::uint64_t signature) {
+  if (keptBytes_ == 0 || signature != keptSignature_) return false;
+  for (int rank = 0; rank < ranks_; ++rank)
+    if (std::memcmp(exchange_.payloadOf(rank, linePayload), kept_.data() + at(rank) * linePayload, keptBytes_) != 0)
+      return false;
+  for (int rank = 0; rank < ranks_; ++rank) data_[at(rank)] = postedBy(rank, stride_).data();
+  hasData_ = isRepeated_ = true;
+  return true;
+}
+
+void UnequalExchange::keepLines(std::uint64_t signature, const Blocks& call) {
+  const ShortTable shortTable(stride_);
   keptSignature_ = signature;
-  keptBytes_ = headerBytes;
-  kept_.resize(at(ranks_) * headerBytes);
+  keptBytes_ = shortTable.isPossible() && !isRooted(call.collective) ? shortTable.headerBytes() : 0;
   for (int rank = 0; rank < ranks_ && keptBytes_ != 0; ++rank) {
-    const std::byte* const line = exchange_.payloadOf(rank, linePayload);
-    if (!ShortTable::isIn(line)) keptBytes_ = 0;
-    std::memcpy(kept_.data() + at(rank) * headerBytes, line, headerBytes);
+    std::memcpy(kept_.data() + at(rank) * linePayload, exchange_.payloadOf(rank, linePayload), keptBytes_);
+    if (postedBy(rank, stride_).place() == ShortTable::Place::slot) keptBytes_ = 0;
   }
 }
 
-void UnequalExchange::take(Collective collective, int root, std::byte* receive, ReduceKernel reduce, int divisor) {
+void UnequalExchange::take(const Blocks& call, ReduceKernel reduce, int divisor) {
   const BlockRow& mine = all_[at(rank_)].receive;
-  if (isReduction(collective)) {
+  if (isReduction(call.collective)) {
     if (mine.counts[0] == 0) return;
     sources_.resize(at(ranks_));
     for (int from = 0; from < ranks_; ++from) sources_[at(from)] = blockFrom(from, rank_);
-    void* destination = receive;
+    void* destination = call.receive;
     return reduce({.destinations = &destination,
                    .destinationCount = 1,
                    .sources = sources_.data(),
@@ -169,13 +251,16 @@ void UnequalExchange::take(Collective collective, int root, std::byte* receive, 
                    .count = mine.counts[0],
                    .divisor = divisor});
   }
-  const auto write = [&](std::size_t block, int from, int index) {
-    const std::size_t bytes = mine.counts[block] * elementBytes_;
-    if (bytes != 0) std::memcpy(receive + mine.offsets[block] * elementBytes_, blockFrom(from, index), bytes);
-  };
-  if (collective == Collective::scatter) return write(0, root, rank_);
-  for (std::size_t from = 0; from < mine.counts.size(); ++from)
-    write(from, static_cast<int>(from), collective == Collective::allToAll ? rank_ : 0);
+  for (std::size_t from = 0; from < mine.counts.size(); ++from) {
+    const int rank = static_cast<int>(from);
+    const std::size_t bytes = mine.counts[from] * elementBytes_;
+    if (call.collective == Collective::gather && rank == rank_) {
+      copyOwn(call, 0, from);
+    } else if (bytes != 0 && hasDataOf(rank)) {
+      std::memcpy(call.receive + mine.offsets[from] * elementBytes_,
+                  blockFrom(rank, call.collective == Collective::allToAll ? rank_ : 0), bytes);
+    }
+  }
 }
 
 const std::byte* UnequalExchange::blockFrom(int rank, int index) const noexcept {

@@ -3,17 +3,23 @@
 // Every rank posts a table of the blocks that it gives and those that it expects, and behind it its data, if it is
 // short. So all ranks know all lengths before anything moves, find the same differences, and short calls are over with
 // that.
+//
+// Who has nothing to wait for does not wait: ranks of a gather whose block is short, and the root of a scatter whose
+// blocks are. They leave when they have posted, as nobody needs them any more.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <utility>
 #include <vector>
 
 #include "algorithms/plan.hpp"
 #include "compute/reduce/reduce.hpp"
+#include "core/index.hpp"
 #include "core/unequal_blocks.hpp"
 #include "engine/shm/call_exchange.hpp"
+#include "engine/short_table.hpp"
 
 namespace tacc {
 
@@ -23,24 +29,39 @@ struct BlockNumbers {
 };
 BlockNumbers blocksOn(Collective collective, int rank, int ranks, int root) noexcept;
 
-/// `given(from, to)` and `expected(from, to)` for all pairs of which both are there: throws taccInvalidUsage, naming
-/// the first pair that differs. `nameOf`: of a rank, for messages.
+/// What each rank gives with what the other expects: throws taccInvalidUsage, naming the first pair that differs.
+/// `nameOf`: of a rank, for messages.
 void compareBlocks(Collective collective, int root, const std::vector<UnequalBlocks>& ranks,
                    const std::function<int(int)>& nameOf);
+/// The same of what `from`, whose blocks are `given`, gives `to`, which expects `expected`.
+void comparePair(Collective collective, const BlockRow& given, const BlockRow& expected, int from, int to,
+                 const std::function<int(int)>& nameOf);
 
 class UnequalExchange {
  public:
-  UnequalExchange(int rank, int ranks, CallExchange& exchange, std::size_t eagerBytes)
+  /// `nameOf`: of a rank, for messages.
+  UnequalExchange(int rank, int ranks, CallExchange& exchange, std::size_t eagerBytes, std::function<int(int)> nameOf)
       : rank_(rank),
         ranks_(ranks),
         exchange_(exchange),
         eagerBytes_(eagerBytes),
+        nameOf_(std::move(nameOf)),
         all_(static_cast<std::size_t>(ranks)),
-        data_(static_cast<std::size_t>(ranks)) {}
+        data_(static_cast<std::size_t>(ranks)),
+        kept_(static_cast<std::size_t>(ranks) * linePayload) {}
 
-  /// Opens the call, and learns the blocks of all ranks. `send`: the data of `mine.send`.
-  void run(std::uint64_t signature, Collective collective, int root, const UnequalBlocks& mine, const std::byte* send,
-           std::size_t elementBytes);
+  /// One call, of this rank.
+  struct Blocks {
+    Collective collective;
+    int root;
+    const UnequalBlocks* mine;
+    const std::byte* send;
+    std::byte* receive;
+    std::size_t elementBytes;
+  };
+  /// Opens the call and compares the blocks of all ranks, of which it has learnt them. True where the call is over with
+  /// that, which it may be, `mayLeave`, before all ranks were met: then nothing was learnt.
+  bool run(std::uint64_t signature, const Blocks& call, bool mayLeave);
   /// The blocks of all ranks, until the next run.
   const std::vector<UnequalBlocks>& blocks() const noexcept { return all_; }
 
@@ -49,34 +70,52 @@ class UnequalExchange {
 
   /// Whether every rank's data came with its table. Then take() completes the call, until the next one opens.
   bool hasData() const noexcept { return hasData_; }
-  /// Writes the blocks of `receive` that this rank expects, of a reduction their sum over all ranks.
-  void take(Collective collective, int root, std::byte* receive, ReduceKernel reduce, int divisor);
+  /// Whether the data of `rank` did.
+  bool hasDataOf(int rank) const noexcept { return tables_[at(rank) * stride_] != 0; }
+  /// Of a gather without all data: whether ranks that have given theirs have left.
+  bool haveSomeLeft() const noexcept { return haveSomeLeft_; }
+  /// Writes the blocks that this rank expects and whose data has come, of a reduction their sum over all ranks.
+  void take(const Blocks& call, ReduceKernel reduce, int divisor);
 
  private:
   /// Block `index` of what `rank` sends.
   const std::byte* blockFrom(int rank, int index) const noexcept;
-  std::size_t wordsOf(Collective collective) const noexcept;
-  void fill(std::vector<std::uint64_t>& table, const UnequalBlocks& mine, bool hasData) const;
-  void read(const std::uint64_t* table, BlockNumbers numbers, UnequalBlocks& blocks) const;
+  /// Of the table of `rank`.
+  std::size_t wordsOf(Collective collective, int rank, int root) const noexcept;
+  PostedTable postedBy(int rank, std::size_t words) const noexcept {
+    return {words, exchange_.payloadOf(rank, linePayload), exchange_.payloadOf(rank, eagerBytes_)};
+  }
+  /// Posts this rank's table, from byte `begin` on, and its data. True if these are with it.
+  void post(std::uint64_t signature, const Blocks& call, std::size_t begin);
+  /// Where this rank need not meet all others, or was their root: whether the call is over.
+  bool endsAlone(const Blocks& call);
+  /// At the root of a gather, when all have posted: whether all data came.
+  bool takeGathered(const Blocks& call) const;
+  void takeScattered(const Blocks& call, const PostedTable& table) const;
+  /// What this rank gives itself, block `index` of its input, to its only result.
+  void copyOwn(const Blocks& call, std::size_t index, std::size_t to) const;
+  void read(const Blocks& call, int rank, std::size_t begin);
   /// Of a call that is open: whether all ranks' lines begin as in the last call, which was of the same kind. Then the
   /// data are where they were in them.
-  bool isAsBefore(std::uint64_t signature) const noexcept;
+  bool isAsBefore(std::uint64_t signature);
   /// Keeps how the lines begin, for the next call.
-  void keepLines(std::uint64_t signature, std::size_t headerBytes);
+  void keepLines(std::uint64_t signature, const Blocks& call);
 
   int rank_;
   int ranks_;
   CallExchange& exchange_;
   std::size_t eagerBytes_;  // of a post
+  std::function<int(int)> nameOf_;
   std::vector<UnequalBlocks> all_;
   std::vector<const std::byte*> data_;  // of every rank, where it came with the table
   std::vector<std::uint64_t> table_, tables_;
+  std::size_t stride_ = 0;  // words from one table to the next
   std::vector<const void*> sources_;
-  bool hasData_ = false;
-  std::size_t tableBytes_ = 0, elementBytes_ = 1;
-  // Of the last call, if it was short on all ranks: what it was, and how the lines of all ranks began.
+  bool hasData_ = false, haveSomeLeft_ = false;
+  std::size_t elementBytes_ = 1;
+  // Of the last call, if all tables were in lines: what it was, and how the lines of all ranks began.
   std::uint64_t keptSignature_ = 0;
-  std::size_t keptBytes_ = 0;  // of each beginning; 0: it was not short
+  std::size_t keptBytes_ = 0;  // of each beginning; 0: they were not
   std::vector<std::byte> kept_;
   bool isRepeated_ = false;
 };

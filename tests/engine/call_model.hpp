@@ -19,16 +19,20 @@
 
 namespace tacc::test {
 
+constexpr std::size_t longestPost = PostRing<1>::roomFor(64) + 64;  // takes twice as much room as 64 bytes
+
 /// A collective as far as the exchange is concerned: who has a payload, who waits for whom, and how large it is.
 struct ModelCall {
-  enum class Kind : std::uint8_t { down, up, all };      // broadcast, reduce, allreduce
-  enum class Size : std::uint8_t { note, line, eager };  // where the payload goes if it can
+  enum class Kind : std::uint8_t { down, up, all };                 // broadcast, reduce, allreduce
+  enum class Size : std::uint8_t { note, line, eager, longEager };  // where the payload goes if it can
   Kind kind;
   int root;
   Size size;
   friend bool operator==(const ModelCall&, const ModelCall&) = default;
 
-  std::size_t count() const { return size == Size::note ? 2 : size == Size::line ? 12 : 16; }
+  std::size_t count() const {
+    return size == Size::note ? 2 : size == Size::line ? 12 : size == Size::eager ? 16 : longestPost / sizeof(float);
+  }
   std::size_t bytes() const { return count() * sizeof(float); }
   bool isRooted() const { return kind != Kind::all; }
   std::uint64_t signature() const {
@@ -50,10 +54,9 @@ template <std::uint32_t lines, std::uint32_t eagers>
 class RingSegment {
  public:
   static constexpr std::uint32_t callDepth = lines;
-  static constexpr std::uint32_t eagerDepth = eagers;
   static constexpr int most = 3;  // ranks
-  static constexpr std::size_t eagerBytes = 64;
-  static constexpr std::size_t areaBytes = lines * (sizeof(CallLine) + sizeof(CallNote)) + eagers * eagerBytes;
+  static constexpr std::size_t ringBytes = eagers * PostRing<lines>::roomFor(longestPost);
+  static constexpr std::size_t areaBytes = lines * (sizeof(CallLine) + sizeof(CallNote)) + ringBytes;
   struct alignas(cacheLine) Memory {
     std::byte bytes[most * areaBytes];
   };
@@ -66,9 +69,8 @@ class RingSegment {
   CallNote& callNote(int rank, std::uint32_t call) const noexcept {
     return reinterpret_cast<CallNote*>(area(rank) + lines * sizeof(CallLine))[call % lines];
   }
-  std::byte* eager(int rank, std::uint32_t call) const noexcept {
-    return area(rank) + lines * (sizeof(CallLine) + sizeof(CallNote)) + call % eagers * eagerBytes;
-  }
+  std::byte* eagerRing(int rank) const noexcept { return area(rank) + lines * (sizeof(CallLine) + sizeof(CallNote)); }
+  std::size_t eagerRingBytes() const noexcept { return ringBytes; }
 
  private:
   std::byte* area(int rank) const noexcept { return base_ + static_cast<std::size_t>(rank) * areaBytes; }

@@ -198,7 +198,12 @@ void NodeCommunicator::runPlan(const Call& call, const CallShape& shape) {
 void NodeCommunicator::runUnequal(const Call& call) {
   const std::uint64_t signature = signatureOf(call);
   lastAlgorithm_ = "eager";
-  if (unequal_.begin(call, signature, forced().empty())) return;
+  const UnequalNodeRun::Left left = unequal_.begin(call, signature, forced().empty());
+  if (left == UnequalNodeRun::Left::messages) {
+    membership_.pages.need(AreaPart::pairs);
+    pairs_.run(unequal_.messages(call));
+  }
+  if (left != UnequalNodeRun::Left::plan) return;
   const LoweringFacts facts = unequal_.meet(call, signature);
   CallShape shape = shapeOf(call);
   shape.bytes = unequal_.longestBytes();

@@ -21,11 +21,11 @@ void BasicCallExchange<Segment, Waiting>::begin(std::uint64_t signature, std::si
   ++sequence_;
   signature_ = signature;
   history() = extendHistory(before, signature);
-  // The slot was last used `slots` calls ago. A rank that would have to wait looks half the ring further on: so a root
-  // that only sends looks at the others' lines rarely.
-  const std::uint32_t slots = bytes <= linePayload ? Segment::callDepth : Segment::eagerDepth;
-  if (!hasReached(confirmed_, sequence_ - slots + 1)) {
-    const std::uint32_t target = sequence_ - slots / 2;
+  // The line was last used `callDepth` calls ago. A rank that would have to wait looks half the way further on: so a
+  // root that only sends looks at the others' lines rarely.
+  const std::uint32_t needed = posts_.place(sequence_, bytes <= linePayload ? 0 : bytes);
+  if (!hasReached(confirmed_, needed)) {
+    const std::uint32_t target = needed + (sequence_ - needed) / 2;
     for (int rank = 0; rank < ranks_; ++rank)
       if (rank != rank_) {
         CallLine& line = segment_.callLine(rank, target);

@@ -1,12 +1,13 @@
 // The opening of every call: each rank posts its line (number, signature, 48 bytes), and sees those of the others.
 //
-// Who may overwrite which slot when. Lines, notes and eager slots are rings; a ring of depth d has the slot of call n
-// again in call n + d. A rank that posts line n has finished call n - 1, and with it all that it reads of call n - 1.
-// So, for all ranks p and q:
+// Who may overwrite which slot when. Lines and notes are rings; a ring of depth d has the slot of call n again in call
+// n + d. Longer payloads lie in a ring of bytes (post_ring.hpp), each where its rank's line says: the slot of call n is
+// then any place that it has taken. A rank that posts line n has finished call n - 1, and with it all that it reads of
+// call n - 1. So, for all ranks p and q:
 //
-//   (1) p writes to the slot of call n, for call n + d, only when every rank is known to have posted line n + 1. It is
+//   (1) p writes to the slot of call n, for a later one, only when every rank is known to have posted line n + 1. It is
 //       known from `confirmed_`: all ranks have posted that call.
-//   (2) Until q has posted line s nobody else gets beyond call s + d - 2, which has the slot of call s - 2. So p's line
+//   (2) Until q has posted line s nobody else gets beyond call s + d - 2, which has the line of call s - 2. So p's line
 //       s - 1 stays as it is once it is posted; the slot of any older call of p may hold, or be getting, what belongs
 //       to the call d later.
 //   (3) Once q has posted line s it reads p's line, note and slot of call s, which stay as they are until q posts
@@ -25,12 +26,18 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <string>
 
+#include "engine/shm/post_ring.hpp"
 #include "transports/shm/node_segment.hpp"
 #include "transports/shm/waiter.hpp"
 
 namespace tacc {
+
+/// Where in the eager ring of a rank a payload lies; behind what else the line holds of such a call.
+using EagerOffset = std::uint32_t;
+inline constexpr std::size_t lineBesideEager = linePayload - sizeof(EagerOffset);
 
 /// One rank's end. `Segment` has the rings, `Waiting` waits for others and publishes: NodeSegment and Waiter, but in
 /// the test that goes through all interleavings, whose rings are shallow and whose ranks take turns.
@@ -44,13 +51,23 @@ class BasicCallExchange {
         ranks_(segment.geometry().ranks),
         waiter_(&waiter),
         sequence_(segment.callLine(rank, 0).sequence.load(std::memory_order_relaxed)),
-        confirmed_(sequence_) {}
+        confirmed_(sequence_),
+        posts_(segment.eagerRingBytes()) {}
 
-  /// Begins the next call, whose largest payload on any rank is `bytes`: waits, if need be, until all ranks have
-  /// finished with the line (and eager slot) that it will use. One way: who has a payload waits for nobody's.
+  /// Begins the next call, whose payload here has at most `bytes`: waits, if need be, until all ranks have finished
+  /// with the line and the place in the eager ring that it will use. One way: who has a payload waits for nobody's, and
+  /// `bytes` are those of the largest on any rank.
   void begin(std::uint64_t signature, std::size_t bytes, bool isOneWay = false);
-  /// Where this rank's payload goes: into the note or the line if it fits, else into the eager slot.
-  std::byte* payload(std::size_t bytes) const noexcept { return placeOf(rank_, bytes); }
+  /// Where this rank's payload goes: into the note or the line if it fits, else into the eager ring, which is then
+  /// noted in the last bytes of the line's.
+  std::byte* payload(std::size_t bytes) const noexcept {
+    if (isNoted_) return segment_.callNote(rank_, sequence_).payload;
+    std::byte* const line = segment_.callLine(rank_, sequence_).payload;
+    if (bytes <= linePayload) return line;
+    const auto offset = static_cast<EagerOffset>(posts_.offset(sequence_));
+    std::memcpy(line + lineBesideEager, &offset, sizeof offset);
+    return segment_.eagerRing(rank_) + offset;
+  }
   /// Shows the line to the others, and the note.
   void post() noexcept {
     CallNote& note = segment_.callNote(rank_, sequence_);
@@ -79,17 +96,21 @@ class BasicCallExchange {
   /// Throws taccInvalidUsage with both calls. Cost: a look at each rank's line.
   void compareSeen() const;
   /// The payload of a rank that was awaited, of the same `bytes` that it was posted with.
-  const std::byte* payloadOf(int rank, std::size_t bytes) const noexcept { return placeOf(rank, bytes); }
+  const std::byte* payloadOf(int rank, std::size_t bytes) const noexcept {
+    if (isNoted_) return segment_.callNote(rank, sequence_).payload;
+    const std::byte* const line = segment_.callLine(rank, sequence_).payload;
+    if (bytes <= linePayload) return line;
+    EagerOffset offset;
+    std::memcpy(&offset, line + lineBesideEager, sizeof offset);
+    // What stands in shared memory is not believed.
+    return segment_.eagerRing(rank) + (offset < segment_.eagerRingBytes() ? offset : 0);
+  }
 
   std::uint32_t sequence() const noexcept { return sequence_; }
   /// "allreduce(count 5, float, sum), call 12".
   std::string describe() const;
 
  private:
-  std::byte* placeOf(int rank, std::size_t bytes) const noexcept {
-    if (isNoted_) return segment_.callNote(rank, sequence_).payload;
-    return bytes <= linePayload ? segment_.callLine(rank, sequence_).payload : segment_.eager(rank, sequence_);
-  }
   std::uint32_t& history() noexcept { return historyOf(sequence_); }
   std::uint32_t& historyOf(std::uint32_t call) noexcept { return histories_[call % Segment::callDepth]; }
   std::uint32_t historyOf(std::uint32_t call) const noexcept { return histories_[call % Segment::callDepth]; }
@@ -112,6 +133,7 @@ class BasicCallExchange {
   std::uint64_t signature_ = 0;
   bool isNoted_ = false;                                       // the payloads of this call are in the notes
   std::array<std::uint32_t, Segment::callDepth> histories_{};  // of the last calls, as in the lines
+  PostRing<Segment::callDepth> posts_;
 };
 
 using CallExchange = BasicCallExchange<NodeSegment, Waiter>;

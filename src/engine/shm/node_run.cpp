@@ -19,15 +19,6 @@ namespace {
 constexpr std::size_t leastMeasuredPost =
     1024;  // below, streaming never pays for its fence, nor two looks at the clock
 
-class Stopwatch {
- public:
-  double seconds() const { return std::chrono::duration<double>(Clock::now() - start_).count(); }
-
- private:
-  using Clock = std::chrono::steady_clock;
-  Clock::time_point start_ = Clock::now();
-};
-
 int divisorOf(const Call& call, int ranks) noexcept { return call.op == taccAvg ? ranks : 1; }
 
 }  // namespace
@@ -74,17 +65,19 @@ void NodeRun::runEager(const Call& call, std::uint64_t signature, std::size_t po
 void NodeRun::runOneWay(EagerCall& call, std::size_t posted) {
   const PostPolicyTuner::Choice choice = postPolicies_.choose(call.collective, posted);
   call.stream = choice.stream;
-  if (!choice.isTimed) return eager_.run(call);
-  judgePost();
-  const Stopwatch watch;
+  if (choice.isFirst) {
+    judgePosts();
+    postWatch_ = Stopwatch();
+  }
   eager_.run(call);
-  timedPost_ = choice;
+  if (!choice.isLast) return;
+  timedPosts_ = choice;
   timedCall_ = exchange_.sequence();
-  const auto bits = std::bit_cast<std::uint32_t>(static_cast<float>(watch.seconds()));
+  const auto bits = std::bit_cast<std::uint32_t>(static_cast<float>(postWatch_.seconds()));
   segment_.postTime(rank_).latest.store(std::uint64_t{timedCall_} << 32 | bits, std::memory_order_relaxed);
 }
 
-void NodeRun::judgePost() noexcept {
+void NodeRun::judgePosts() noexcept {
   const std::uint32_t call = std::exchange(timedCall_, 0);
   if (call == 0) return;
   float slowest = 0;
@@ -93,7 +86,7 @@ void NodeRun::judgePost() noexcept {
     if (latest >> 32 != call) return;
     slowest = std::max(slowest, std::bit_cast<float>(static_cast<std::uint32_t>(latest)));
   }
-  if (std::isfinite(slowest) && slowest > 0) PostPolicyTuner::record(timedPost_, static_cast<double>(slowest));
+  if (std::isfinite(slowest) && slowest > 0) PostPolicyTuner::record(timedPosts_, static_cast<double>(slowest));
 }
 
 void NodeRun::open(std::uint64_t signature, const UserBuffers& mine, const std::function<UserBuffers(int)>& buffersOf,

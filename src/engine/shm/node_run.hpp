@@ -14,6 +14,7 @@
 #include "algorithms/registry.hpp"
 #include "core/call.hpp"
 #include "core/environment.hpp"
+#include "core/stopwatch.hpp"
 #include "engine/schedule.hpp"
 #include "engine/shm/buffer_exchange.hpp"
 #include "engine/shm/call_exchange.hpp"
@@ -75,9 +76,9 @@ class NodeRun {
   };
   /// Runs a call that goes one way, and learns how its posts are best written.
   void runOneWay(EagerCall& call, std::size_t posted);
-  /// Takes the times of the last call of these that was timed, if all ranks have told theirs and none told another's
+  /// Takes the times of the last row of these that was timed, if all ranks have told theirs and none told another's
   /// since.
-  void judgePost() noexcept;
+  void judgePosts() noexcept;
   void open(std::uint64_t signature, const UserBuffers& mine, const std::function<UserBuffers(int)>& buffersOf,
             const BufferExchange::Ahead& ahead = {});
   /// Whether a call in which all data come from its root is as the last planned one, so that the root need not wait for
@@ -100,17 +101,18 @@ class NodeRun {
   EagerPath eager_;
   Executor executor_;
   ProgramCache programs_;
-  CopyPolicyTuner eagerPolicies_;        // this rank's own: how it writes its posts changes nothing for the others
-  PostPolicyTuner postPolicies_;         // the same, of calls that go one way
-  PostPolicyTuner::Choice timedPost_{};  // of the last of them that was timed
-  std::uint32_t timedCall_ = 0;          // its number; 0: none
-  CopyPolicyTuner plannedPolicies_;      // the same state on all ranks
-  float lastSeconds_ = 0;                // of this rank's last planned call
-  CallBuffers places_;                   // of the call that goes on
-  LoweringFacts facts_;                  // the same
-  CopyPolicy policy_;                    // the same
-  bool isAhead_ = false;                 // the same: the root did not wait for the others
-  Repeated last_;                        // the last planned call
+  CopyPolicyTuner eagerPolicies_;         // this rank's own: how it writes its posts changes nothing for the others
+  PostPolicyTuner postPolicies_;          // the same, of calls that go one way
+  PostPolicyTuner::Choice timedPosts_{};  // of the last row of them that was timed
+  std::uint32_t timedCall_ = 0;           // number of its last call; 0: none
+  Stopwatch postWatch_;                   // since the first of the row that goes on
+  CopyPolicyTuner plannedPolicies_;       // the same state on all ranks
+  float lastSeconds_ = 0;                 // of this rank's last planned call
+  CallBuffers places_;                    // of the call that goes on
+  LoweringFacts facts_;                   // the same
+  CopyPolicy policy_;                     // the same
+  bool isAhead_ = false;                  // the same: the root did not wait for the others
+  Repeated last_;                         // the last planned call
 };
 
 }  // namespace tacc

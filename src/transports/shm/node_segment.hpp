@@ -7,15 +7,14 @@
 // moves per message.
 //
 //   CallLine   one a call, `callSlots` deep: the call's number and signature, and 48 bytes: a tiny payload, or where
-//   the
-//              call's buffers are. Posting it tells the others three things at once: what I call, that I have finished
-//              the call before, and my data or its address.
+//              the call's buffers are, or where in the eager ring a short payload lies. Posting it tells the others
+//              three things at once: what I call, that I have finished the call before, and my data or its address.
 //   CallNote   one a call, beside its line: the payload of a tiny call that goes one way.
 //   Clock      how far the rank has come in the plans that it runs; see engine/shm/executor.hpp.
 //   Doorbell   how many ranks sleep on one of my words; read by me after every publication.
 //   Attendance whether I am still in the communicator.
-//   PostTime   how long a call that was timed took me.
-//   eager      `eagerSlots` slots for payloads that do not fit the line.
+//   PostTime   how long calls that were timed took me.
+//   eager      a ring of bytes for payloads that do not fit the line, with room for `eagerSlots` of the longest.
 //   arena      staging slots of the plans that copy.
 //   pairs      send and receive windows of the point-to-point messages.
 //   board      what ranks share that only saves them work (price_board.hpp), where this node is a part of a
@@ -71,9 +70,9 @@ struct alignas(cacheLine) Clock {
   std::atomic<std::uint32_t> ticks;
 };
 
-/// How long a short call that went one way took here, for those who wrote what was read in it.
+/// How long a row of short calls that went one way took here, for those who wrote what was read in it.
 struct alignas(cacheLine) PostTime {
-  std::atomic<std::uint64_t> latest;  // number of the call << 32 | bits of a float, seconds
+  std::atomic<std::uint64_t> latest;  // number of its last call << 32 | bits of a float, seconds
 };
 
 struct alignas(cacheLine) Doorbell {
@@ -180,7 +179,7 @@ struct ErrorBoard {
 /// Sizes that all ranks agree on.
 struct NodeGeometry {
   int ranks = 0;
-  std::size_t eagerBytes = 0;  // of one eager slot
+  std::size_t eagerBytes = 0;  // of the longest post
   std::size_t arenaBytes = 0;  // of one rank's arena
   std::size_t pairBytes = 0;   // of one rank's point-to-point buffer
   bool hasMessages = false;    // of plans over several hosts
@@ -205,7 +204,6 @@ struct Extent {
 class NodeSegment {
  public:
   static constexpr std::uint32_t callDepth = callSlots;  // calls until a line and a note are used again
-  static constexpr std::uint32_t eagerDepth = eagerSlots;
 
   NodeSegment() = default;
   NodeSegment(std::byte* base, const NodeGeometry& geometry) noexcept : base_(base), geometry_(geometry) {}
@@ -261,9 +259,8 @@ class NodeSegment {
   MessageBell& messageBell(int rank) const noexcept { return *at<MessageBell>(rank, (callSlots + 4) * cacheLine); }
   Attendance& attendance(int rank) const noexcept { return *at<Attendance>(rank, (callSlots + 7) * cacheLine); }
   PostTime& postTime(int rank) const noexcept { return *at<PostTime>(rank, (callSlots + 8) * cacheLine); }
-  std::byte* eager(int rank, std::uint32_t sequence) const noexcept {
-    return area(rank) + pageBytes + (sequence % eagerSlots) * eagerStride(geometry_);
-  }
+  std::byte* eagerRing(int rank) const noexcept { return area(rank) + pageBytes; }
+  std::size_t eagerRingBytes() const noexcept { return eagerSlots * eagerStride(geometry_); }
   std::byte* arena(int rank) const noexcept { return area(rank) + pageBytes + eagerSlots * eagerStride(geometry_); }
   std::byte* pairBuffer(int rank) const noexcept { return arena(rank) + geometry_.arenaBytes; }
   PairSend& pairSend(int sender, int receiver) const noexcept {
@@ -312,7 +309,7 @@ class NodeSegment {
   MessagePair* messagePair(int owner, int peer) const noexcept {
     return reinterpret_cast<MessagePair*>(messageSlot(owner, 0) + allSlotBytes) + peer;
   }
-  /// Not a power of two, or the first lines of all slots would share one set of the caches.
+  /// What the longest post takes (engine/shm/post_ring.hpp), and at least as much.
   static std::size_t eagerStride(const NodeGeometry& g) noexcept { return g.eagerBytes + 17 * cacheLine; }
   static std::size_t areaBytes(const NodeGeometry& g) noexcept {
     const auto bytes =

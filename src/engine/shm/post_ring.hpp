@@ -1,0 +1,52 @@
+// Where a rank's posts lie that do not fit its call line: one behind the other in a ring of bytes, so that as many
+// short ones as there are lines fit into the memory of a few long ones. The further a rank that only sends may be
+// ahead, the rarer it waits, and the longer its posts have left its first cache when they are read.
+//
+// Bookkeeping of the rank that posts alone; it touches no shared memory.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+
+#include "transports/shm/node_segment.hpp"
+
+namespace tacc {
+
+/// Of `depth` calls at most. A ring takes three of the longest posts at least, or two if all are equally long.
+template <std::uint32_t depth>
+class PostRing {
+ public:
+  /// What a post of `bytes` takes, with what its reader's core fetches ahead behind it: the next post would be written
+  /// there at the same time. Not a power of two, or the first lines of all would share one set of the caches.
+  static constexpr std::size_t roomFor(std::size_t bytes) noexcept {
+    constexpr std::size_t linesBehind = 17;
+    return ((bytes + cacheLine - 1) / cacheLine + linesBehind) * cacheLine;
+  }
+
+  explicit PostRing(std::size_t bytes) noexcept : bytes_(bytes) {}
+
+  /// The place of what `call`, the next one, posts, of `bytes`; 0: nothing. Returns the call that all ranks must have
+  /// posted before it is written: then they have finished all earlier ones, of which some lie there.
+  std::uint32_t place(std::uint32_t call, std::size_t bytes) noexcept {
+    const std::size_t room = bytes == 0 ? 0 : roomFor(bytes), phase = end_ % bytes_;
+    // Posts are in one piece.
+    const std::uint64_t begin = phase + room <= bytes_ ? end_ : end_ + (bytes_ - phase);
+    if (call - oldest_ >= depth) oldest_ = call - depth + 1;
+    while (oldest_ != call && begins_[oldest_ % depth] + bytes_ < begin + room) ++oldest_;
+    begins_[call % depth] = begin;
+    end_ = begin + room;
+    return oldest_;
+  }
+  /// Of the call that was placed last.
+  std::size_t offset(std::uint32_t call) const noexcept { return begins_[call % depth] % bytes_; }
+
+ private:
+  std::uint64_t bytes_;
+  std::uint64_t end_ = 0;                      // bytes behind the last post, since the beginning
+  std::array<std::uint64_t, depth> begins_{};  // of the last posts, counted alike
+  std::uint32_t oldest_ = 0;                   // call whose post nothing has been placed over
+  std::uint32_t unused_ = 0;                   // no padding: a model compares all bytes
+};
+
+}  // namespace tacc
