@@ -26,7 +26,7 @@ saysNot() { ! printf '%s\n' "$output" | grep -Eq -- "$1" || fail "this should no
 case $what in
   corners*) export TACC_MPI_NONBLOCKING=65536 ;;  # what only moves is taken over as sums are
   nonblocking*|persistent|unfinished) export TACC_MPI_NONBLOCKING=0 ;;  # also those that are too small to gain
-  sequences*|beside) export TACC_MPI_NONBLOCKING=0 TACC_MPI_CONTEST=off ;;
+  sequences*|beside|in_place) export TACC_MPI_NONBLOCKING=0 TACC_MPI_CONTEST=off ;;
 esac
 
 # Open MPI 4.1 itself crashes in its MPI_Compare_and_swap of a rank with itself.
