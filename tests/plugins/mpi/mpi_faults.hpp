@@ -46,6 +46,17 @@ inline const char* nameOf(Form form) {
   return names[static_cast<int>(form)];
 }
 
+/// Whether MPI_Waitsome and its like wait for a persistent collective that is complete and was not started again, as
+/// those of MPICH 4.0.2 do.
+#ifdef OPEN_MPI
+inline constexpr bool waitsForInactiveOnes = false;
+/// Whether a persistent collective needs its derived types after it was made, as those of Open MPI 4.1.4 do.
+inline constexpr bool needsTypesOfPersistentOnes = true;
+#else
+inline constexpr bool waitsForInactiveOnes = true;
+inline constexpr bool needsTypesOfPersistentOnes = false;
+#endif
+
 /// A call in place, as all ranks know it.
 struct CallInPlace {
   Call call;
