@@ -184,13 +184,21 @@ void Communicators::join(Communicator& communicator) noexcept {
     if (stem_.tacc != nullptr) taccCommAbort(stem_.tacc);
     stem_.tacc = nullptr;
   }
+  SharedMessages::keepRange(communicator);
   if (communicator.tacc != nullptr) taccCommAbort(communicator.tacc);
   communicator.tacc = nullptr;
   endMessage(communicator);
   communicator.passed = Passed::noCommunicator;
-  if (*speaker == communicator.rank)
-    std::fprintf(stderr, "tacc: a communicator of %d ranks stays with MPI, as rank %d could not join: %s\n",
-                 communicator.ranks, communicator.rank, why.c_str());
+  if (*speaker != communicator.rank) return;
+  // A program may make thousands of them, and one reason is mostly that of all.
+  constexpr int mostSaid = 8;
+  static std::atomic<int> said{0};
+  const int before = said.fetch_add(1, std::memory_order_relaxed);
+  if (before >= mostSaid) return;
+  std::fprintf(
+      stderr, "tacc: a communicator of %d ranks stays with MPI, as rank %d could not join: %s\n%s", communicator.ranks,
+      communicator.rank, why.c_str(),
+      before + 1 < mostSaid ? "" : "tacc: this process says no more of further communicators that stay with MPI\n");
 }
 
 /// MPI calls this when the communicator ends.

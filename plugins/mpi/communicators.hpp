@@ -23,8 +23,9 @@ namespace tacc::mpi {
 struct Communicator {
   MPI_Comm mpi = MPI_COMM_NULL;
   int rank = 0, ranks = 1;
-  std::optional<Passed> passed;  // why all its calls go to MPI; the same on all its ranks
-  taccComm_t tacc = nullptr;     // null until join()
+  std::optional<Passed> passed;            // why all its calls go to MPI; the same on all its ranks
+  taccComm_t tacc = nullptr;               // null until join()
+  std::shared_ptr<MessageRange> messages;  // where tacc sends in MPI's messages
   // A message that nobody sends. Testing whether it has come is what lets MPI move everything else: it may answer a
   // probe from what has come already, and does not look further on a communicator of one rank. One for each
   // communicator, as a request belongs to one thread at a time.

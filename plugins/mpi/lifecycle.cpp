@@ -26,6 +26,7 @@ constinit thread_local CallingThread theThread;
 
 int failCall(const char* function, const Communicator& communicator, const std::string& why) noexcept {
   std::fprintf(stderr, "tacc: %s, rank %d of %d: %s\n", function, communicator.rank, communicator.ranks, why.c_str());
+  SharedMessages::keepRange(communicator);
   PMPI_Comm_call_errhandler(communicator.mpi, MPI_ERR_OTHER);
   return MPI_ERR_OTHER;
 }

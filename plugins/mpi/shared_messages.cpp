@@ -5,6 +5,8 @@
 #include <cstdint>
 #include <memory>
 #include <numeric>
+#include <optional>
+#include <utility>
 #include <vector>
 
 #include "communicators.hpp"
@@ -15,30 +17,52 @@ namespace {
 
 constexpr int tagsOfRange = 32768;  // the fewest that a transport may have
 
-/// What the functions of one table are called with.
-struct Range {
+}  // namespace
+
+struct MessageRange {
   taccMpiContext_t world;
   std::vector<int> ranks;  // of the communicator, in the world
-  std::uint32_t firstTag = 0;
+  TagRanges& owner;
+  int number;
+  bool isKept = false;  // for ever
+  MessageRange(MPI_Comm all, std::vector<int> places, TagRanges& ranges, int range)
+      : world{all}, ranks(std::move(places)), owner(ranges), number(range) {}
+  ~MessageRange() {
+    if (!isKept) owner.giveBack(number);
+  }
+  MessageRange(const MessageRange&) = delete;
+  MessageRange& operator=(const MessageRange&) = delete;
+  std::uint32_t firstTag() const { return static_cast<std::uint32_t>(number) * tagsOfRange; }
 };
 
-Range& rangeOf(void* context) { return *static_cast<Range*>(context); }
+namespace {
+
+/// The context of a table: its own share of the range.
+using Share = std::shared_ptr<MessageRange>;
+
+MessageRange& rangeOf(void* context) { return **static_cast<Share*>(context); }
 
 taccResult_t sendInRange(void* context, int peer, std::uint32_t tag, const void* data, std::size_t bytes,
                          void** request) {
-  Range& range = rangeOf(context);
-  return taccMpiSend(&range.world, range.ranks[static_cast<std::size_t>(peer)], range.firstTag + tag, data, bytes,
+  MessageRange& range = rangeOf(context);
+  return taccMpiSend(&range.world, range.ranks[static_cast<std::size_t>(peer)], range.firstTag() + tag, data, bytes,
                      request);
 }
 
 taccResult_t receiveInRange(void* context, int peer, std::uint32_t tag, void* data, std::size_t capacity,
                             void** request) {
-  Range& range = rangeOf(context);
-  return taccMpiReceive(&range.world, range.ranks[static_cast<std::size_t>(peer)], range.firstTag + tag, data, capacity,
-                        request);
+  MessageRange& range = rangeOf(context);
+  return taccMpiReceive(&range.world, range.ranks[static_cast<std::size_t>(peer)], range.firstTag() + tag, data,
+                        capacity, request);
 }
 
-void endRange(void* context) { delete &rangeOf(context); }
+/// Of what is cancelled the other side may be on its way.
+taccResult_t cancelInRange(void* context, void** request) {
+  rangeOf(context).isKept = true;
+  return taccMpiCancel(&rangeOf(context).world, request);
+}
+
+void endRange(void* context) { delete static_cast<Share*>(context); }
 
 std::vector<int> ranksInWorld(const Communicator& communicator) {
   MPI_Group here = MPI_GROUP_NULL, world = MPI_GROUP_NULL;
@@ -52,6 +76,23 @@ std::vector<int> ranksInWorld(const Communicator& communicator) {
   return places;
 }
 
+RangeAgreement agreementOver(MPI_Comm mpi) {
+  return {[mpi](int mine) {
+            int most = 0;
+            PMPI_Allreduce(&mine, &most, 1, MPI_INT, MPI_MAX, mpi);
+            return most;
+          },
+          [mpi](bool mine) {
+            int is = mine ? 1 : 0, are = 0;
+            PMPI_Allreduce(&is, &are, 1, MPI_INT, MPI_MIN, mpi);
+            return are != 0;
+          },
+          [mpi](std::vector<std::uint64_t>& words) {
+            std::vector<std::uint64_t> mine = words;
+            PMPI_Allreduce(mine.data(), words.data(), static_cast<int>(words.size()), MPI_UINT64_T, MPI_BOR, mpi);
+          }};
+}
+
 }  // namespace
 
 void SharedMessages::open() {
@@ -60,51 +101,32 @@ void SharedMessages::open() {
   int* upperBound = nullptr;
   int isKnown = 0;
   PMPI_Comm_get_attr(MPI_COMM_WORLD, MPI_TAG_UB, static_cast<void*>(&upperBound), &isKnown);
-  ranges_ = isKnown != 0 ? static_cast<int>((std::int64_t{*upperBound} + 1) / tagsOfRange) : 1;
+  ranges_.open(isKnown != 0 ? static_cast<int>((std::int64_t{*upperBound} + 1) / tagsOfRange) : 1);
 }
 
 void SharedMessages::close() noexcept {
   if (isOpen()) PMPI_Comm_free(&world_);
 }
 
-/// One that none of the ranks has used. Other threads of some of them may look for one at the same time, over other
-/// communicators, and take what was found first: then all look again. Nothing where there is none left.
-std::optional<int> SharedMessages::takeRange(MPI_Comm mpi) {
-  for (;;) {
-    int mine = 0, found = 0;
-    {
-      const std::lock_guard lock(mutex_);
-      mine = next_;
-    }
-    PMPI_Allreduce(&mine, &found, 1, MPI_INT, MPI_MAX, mpi);
-    if (found >= ranges_) return std::nullopt;
-    int isFree = 0, isTaken = 0;
-    {
-      const std::lock_guard lock(mutex_);
-      isFree = found >= next_ ? 1 : 0;
-      next_ = std::max(next_, found + 1);
-    }
-    PMPI_Allreduce(&isFree, &isTaken, 1, MPI_INT, MPI_MIN, mpi);
-    if (isTaken != 0) return found;
-  }
-}
-
-taccResult_t SharedMessages::fill(const Communicator& communicator, taccTransport_t& transport) {
-  const std::optional<int> number = takeRange(communicator.mpi);
+taccResult_t SharedMessages::fill(Communicator& communicator, taccTransport_t& transport) {
+  const std::optional<int> number = ranges_.take(agreementOver(communicator.mpi));
   if (!number) return taccMpiTransport(communicator.mpi, &transport);
-  auto range = std::make_unique<Range>(Range{{world_}, ranksInWorld(communicator)});
-  range->firstTag = static_cast<std::uint32_t>(*number) * tagsOfRange;
+  communicator.messages = std::make_shared<MessageRange>(world_, ranksInWorld(communicator), ranges_, *number);
   transport = {sizeof(taccTransport_t),
                TACC_TRANSPORT_VERSION,
                "mpi",
-               range.release(),
+               new Share(communicator.messages),
                tagsOfRange - 1,
                sendInRange,
                receiveInRange,
                taccMpiTest,
-               taccMpiCancel,
+               cancelInRange,
                endRange};
   return taccSuccess;
+}
+
+void SharedMessages::keepRange(const Communicator& communicator) noexcept {
+  if (communicator.messages != nullptr) communicator.messages->isKept = true;
 }
 
 }  // namespace tacc::mpi

@@ -5,15 +5,15 @@
 
 #include <mpi.h>
 
-#include <mutex>
-#include <optional>
-
 #include "tacc/tacc.h"
 #include "tacc/transport.h"
+#include "tag_ranges.hpp"
 
 namespace tacc::mpi {
 
 struct Communicator;
+/// What the messages of one communicator go by: its tags and its ranks.
+struct MessageRange;
 
 class SharedMessages {
  public:
@@ -24,19 +24,16 @@ class SharedMessages {
   bool isOpen() const noexcept { return world_ != MPI_COMM_NULL; }
 
   /// Fills in `transport` for the ranks of `communicator`, which are all of the world; collective over it. Different
-  /// ones may be filled in by different threads at once. When all ranges have been used, which takes thousands of
-  /// communicators, each further one has a communicator of MPI to itself.
-  taccResult_t fill(const Communicator& communicator, taccTransport_t& transport);
+  /// ones may be filled in by different threads at once. A range is used again when all its ranks have ended what it
+  /// was for. Where thousands of communicators have one each, a further one has a communicator of MPI to itself.
+  taccResult_t fill(Communicator& communicator, taccTransport_t& transport);
+  /// A call on the communicator has failed here, or it is about to be aborted: what was sent may never be received, and
+  /// would be met by who used its tags again. So this rank keeps them.
+  static void keepRange(const Communicator& communicator) noexcept;
 
  private:
-  std::optional<int> takeRange(MPI_Comm mpi);
-
   MPI_Comm world_ = MPI_COMM_NULL;
-  int ranges_ = 0;
-  std::mutex mutex_;
-  // The first that this rank has never used. What was sent to a communicator that is no more, and was not received
-  // there, is never met in another one.
-  int next_ = 0;
+  TagRanges ranges_;
 };
 
 }  // namespace tacc::mpi

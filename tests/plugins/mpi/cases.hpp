@@ -16,6 +16,10 @@ namespace tacc::test {
 void checkReductions(MPI_Comm comm, Draws& draws, bool isTacc);
 void checkMovements(MPI_Comm comm, Draws& draws, bool isTacc);
 
+/// MPI_IN_PLACE in every call that allows it, in every form; collective over the world. TACC_TEST_ONLY="persistent
+/// Gather" leaves all others out.
+void checkInPlace(bool isTacc);
+
 /// Collectives that return a request; collective over the world.
 void runNonblocking(unsigned seed, int rounds, bool isTacc);
 void runNonblockingInThreads(unsigned seed, bool isTacc);

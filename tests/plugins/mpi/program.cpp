@@ -1,6 +1,6 @@
 // An MPI program that knows nothing of tacc, to run with libtacc_mpi preloaded and without:
 //   program WHAT mpi|tacc [seed]
-// WHAT: calls, communicators, corners, corners_comms, many, threads, messages, requests, nonblocking,
+// WHAT: calls, in_place, communicators, corners, corners_comms, many, threads, messages, requests, nonblocking,
 // nonblocking_threads, persistent, many_persistent, unfinished, cancelled, polled, learned, counted, lengthened,
 // alternated, sequences, sequences_threads, beside, far, soak; soak_comms, whose seed is a number of communicators;
 // overlap, whose seed is a number of bytes; large, of MiB.
@@ -320,6 +320,8 @@ int run(std::string_view what, unsigned seed, bool isTacc) {
     callEverything(seed, isTacc);
   else if (what == "communicators")
     useCommunicators(seed, isTacc);
+  else if (what == "in_place")
+    checkInPlace(isTacc);
   else if (what == "corners")
     useCornersOfData(isTacc);
   else if (what == "corners_comms")

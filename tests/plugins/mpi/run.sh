@@ -26,7 +26,7 @@ saysNot() { ! printf '%s\n' "$output" | grep -Eq -- "$1" || fail "this should no
 case $what in
   corners*) export TACC_MPI_NONBLOCKING=65536 ;;  # what only moves is taken over as sums are
   nonblocking*|persistent|unfinished) export TACC_MPI_NONBLOCKING=0 ;;  # also those that are too small to gain
-  sequences*|beside) export TACC_MPI_NONBLOCKING=0 TACC_MPI_CONTEST=off ;;
+  sequences*|beside|in_place) export TACC_MPI_NONBLOCKING=0 TACC_MPI_CONTEST=off ;;
 esac
 
 # Open MPI 4.1 itself crashes in its MPI_Compare_and_swap of a rank with itself.
@@ -216,19 +216,42 @@ case $what in
     preloaded 2 report "$5" "$6"
     says 'MPI_Allreduce +1 +4 +0  -$'
     ;;
-  spawned)  # ranks that the program starts: the library is in the first ones alone, then in all of them
-    run 2 "$program"
-    case $output in *skipped:*) echo "$output"; exit 77 ;; esac
-    preloaded 2 report "$program"
-    says 'all right'
-    says 'MPI_Allreduce +2 +8 +201  ranks that were started apart: 201$'
-    says 'MPI_Bcast +0 +0 +200  ranks that were started apart: 200$'
-    case $mpi in
-      mpich) run 2 -genv LD_PRELOAD "$library" -genv TACC_MPI report "$program" ;;
-      openmpi) run 2 -x LD_PRELOAD="$library" -x TACC_MPI=report "$program" ;;
-    esac
-    says 'all right'
-    [ "$(printf '%s\n' "$output" | grep -c 'started apart: 201$')" = 2 ] || fail "not both worlds say what they passed on"
+  spawned)  # ranks that meet by other ways than MPI_Init: the library is in the first ones alone, then in all of them
+    everywhere() {
+      case $mpi in
+        mpich) run 2 -genv LD_PRELOAD "$library" -genv TACC_MPI report "$program" $way ;;
+        openmpi) run 2 -x LD_PRELOAD="$library" -x TACC_MPI=report "$program" $way ;;
+      esac
+    }
+    apart() { printf '%s\n' "$output" | grep -c "MPI_$1 .* ranks that were started apart: $2\$"; }
+    export TACC_MPI_CONTEST=off
+    skipped=
+    for way in spawn multiple worlds connect; do
+      run 2 "$program" $way
+      case $output in *skipped:*) skipped="$skipped$(printf '%s\n' "$output" | grep -o 'skipped:.*') ($way); "; continue ;; esac
+      says 'all right'
+      preloaded 2 report "$program" $way
+      saysNot '^tacc:|failed'
+      says "all right: $way of the first ranks"
+      case $way in
+        spawn|multiple)
+          says 'MPI_Allreduce +2 +8 +201  ranks that were started apart: 201$'
+          says 'MPI_Bcast +0 +0 +200  ranks that were started apart: 200$' ;;
+        connect)  # who was started together is served, in whatever way they meet
+          says 'MPI_Allreduce +202 +808 +1  one rank alone: 1$'
+          says 'MPI_Bcast +200 +800 +0  -$' ;;
+      esac
+      everywhere
+      saysNot '^tacc:|failed'
+      says "all right: $way of the first ranks"
+      # All worlds pass the same on.
+      case $way in
+        spawn|multiple|worlds)
+          says "all right: $way of the spawned ranks"
+          [ "$(apart Allreduce 201)" = 2 ] || fail "not both worlds say what they passed on" ;;
+      esac
+    done
+    [ -z "$skipped" ] || { echo "$skipped"; exit 77; }
     ;;
   told_*)  # what MPI tells the program must be the same with the library, whatever that takes over
     part=${what#told_}

@@ -74,8 +74,9 @@ void complete(std::vector<MPI_Request>& requests, Draws& own, bool isLast) {
 }
 
 /// Requests of persistent calls are started, each rank in its order, beside a barrier of the first communicator.
+/// `isTacc`: tacc serves them.
 void startPersistent(const std::vector<std::unique_ptr<SequenceCall>>& calls, const Twin& world, Draws& own,
-                     std::vector<MPI_Request>& requests) {
+                     bool isTacc, std::vector<MPI_Request>& requests) {
   std::vector<MPI_Request> fresh;
   for (const auto& call : calls)
     if (call->isPersistent()) fresh.push_back(call->request);
@@ -85,6 +86,10 @@ void startPersistent(const std::vector<std::unique_ptr<SequenceCall>>& calls, co
   if (before > 0) MPI_Startall(before, fresh.data());
   if (world.comm != MPI_COMM_NULL) MPI_Barrier(world.comm);
   for (auto one = fresh.begin() + before; one != fresh.end(); ++one) MPI_Start(&*one);
+  if (!isTacc && waitsForInactiveOnes) {
+    for (MPI_Request& one : fresh) MPI_Wait(&one, MPI_STATUS_IGNORE);
+    return;
+  }
   requests.insert(requests.end(), fresh.begin(), fresh.end());
 }
 
@@ -92,7 +97,7 @@ using Others = std::vector<std::unique_ptr<Beside>>;
 
 /// Calls that follow each other, then what they left. `twins[0]` has all ranks. `freed`: the one that ends while calls
 /// on it are under way; null for none. `others`: what goes on meanwhile.
-void runBatch(std::vector<Twin>& twins, Draws& draws, Draws& own, bool mayBeInPlace, Twin* freed, int* id,
+void runBatch(std::vector<Twin>& twins, Draws& draws, Draws& own, bool isTacc, Twin* freed, int* id,
               const Others& others = {}) {
   std::vector<std::unique_ptr<SequenceCall>> calls;
   std::vector<MPI_Request> requests{MPI_REQUEST_NULL};
@@ -100,7 +105,7 @@ void runBatch(std::vector<Twin>& twins, Draws& draws, Draws& own, bool mayBeInPl
   for (const auto& other : others) other->begin(requests);
   for (int left = draws.upTo(14) + 1; left > 0; --left) {
     const Twin& twin = twins[static_cast<std::size_t>(draws.upTo(static_cast<int>(twins.size()) - 1))];
-    calls.push_back(std::make_unique<SequenceCall>(twin, draws, own, mayBeInPlace, (*id)++));
+    calls.push_back(std::make_unique<SequenceCall>(twin, draws, own, isTacc, (*id)++));
     calls.back()->make();
     if (calls.back()->request != MPI_REQUEST_NULL && !calls.back()->isPersistent()) {
       requests.push_back(calls.back()->request);
@@ -109,7 +114,7 @@ void runBatch(std::vector<Twin>& twins, Draws& draws, Draws& own, bool mayBeInPl
     for (const auto& other : others) other->step();
   }
   for (const auto& other : others) other->finish();
-  startPersistent(calls, twins[0], own, requests);
+  startPersistent(calls, twins[0], own, isTacc, requests);
   if (freed != nullptr && freed->isPart()) MPI_Comm_free(&freed->comm);
   complete(requests, own, true);
   for (const auto& call : calls)

@@ -14,6 +14,9 @@
 #include <numeric>
 
 namespace tacc::test {
+
+using enum Call;
+
 namespace {
 
 constexpr int extentWithGaps = 12, extentAround = 9;
@@ -142,15 +145,15 @@ void SequenceCall::Blocks::add(int units, int gap) {
   largePlaces.push_back(places.back());
 }
 
-SequenceCall::SequenceCall(const Twin& twin, Draws& draws, Draws& own, bool mayBeInPlace, int id)
-    : twin_(twin), id_(id), kind_(static_cast<Kind>(draws.upTo(kinds - 1))) {
+SequenceCall::SequenceCall(const Twin& twin, Draws& draws, Draws& own, bool isTacc, int id)
+    : twin_(twin), id_(id), kind_(static_cast<Call>(draws.upTo(static_cast<int>(barrier)))) {
   const int drawnRoot = draws.upTo(1000);
   count_ = draws.upTo(5) == 0 ? draws.upTo(6000) : draws.upTo(60);
   isInPlace_ = draws.upTo(2) == 0;
   const int drawnForm = draws.upTo(9);
   form_ = drawnForm < 5 ? Form::blocking : Form::nonblocking;
 #ifdef PERSISTENT
-  if (drawnForm == 9 && mayBeInPlace) form_ = Form::persistent;  // MPICH 4.0 itself fails in some
+  if (drawnForm == 9) form_ = Form::persistent;
 #endif
   const auto drawnReduced = static_cast<std::size_t>(draws.upTo(static_cast<int>(reductions().size()) - 1));
   for (int i = 0; i < 8; ++i) units_.push_back(draws.upTo(3) == 0 ? 0 : draws.upTo(std::min(count_, 900)));
@@ -160,7 +163,7 @@ SequenceCall::SequenceCall(const Twin& twin, Draws& draws, Draws& own, bool mayB
 #endif
   if (!twin_.isPart()) return;
   root_ = drawnRoot % twin_.ranks;
-  isInPlace_ = isInPlace_ && mayBeInPlace && twin_.ranks > 1;
+  isInPlace_ = isInPlace_ && twin_.ranks > 1;
   // MPI's own, which use types that were freed.
   if (form_ == Form::persistent && twin_.ranks == 1) form_ = Form::nonblocking;
   if (twin_.isGoing && twin_.ranks == 1) form_ = Form::blocking;
@@ -171,16 +174,25 @@ SequenceCall::SequenceCall(const Twin& twin, Draws& draws, Draws& own, bool mayB
     if (reduced_->isOfProgram && form_ == Form::persistent) form_ = Form::nonblocking;
     // MPI's own: those of Open MPI 4.1 crash when their communicator goes.
     if (reduced_->isOfProgram && twin_.isGoing) form_ = Form::blocking;
-    prepareReduction();
   } else {
     count_ /= unit;
-    prepareMovement(own);
   }
+  isServedByMpi_ = !isTacc || twin_.ranks == 1 || (reduced_ != nullptr && reduced_->isOfProgram);
+  if (isServedByMpi_ && isInPlace_ && isWrongInMpi({kind_, form_, twin_.ranks, bytes()})) isInPlace_ = false;
+  if (isReduction())
+    prepareReduction();
+  else
+    prepareMovement(own);
+}
+
+std::size_t SequenceCall::bytes() const {
+  return isReduction() ? static_cast<std::size_t>(count_) * reduced_->bytes
+                       : static_cast<std::size_t>(count_) * unit * sizeof(int);
 }
 
 void SequenceCall::prepareReduction() {
   const int all = std::accumulate(units_.begin(), units_.begin() + twin_.ranks, 0);
-  const int given = kind_ == scatterBlock ? count_ * twin_.ranks : kind_ == scatterUnequal ? all : count_;
+  const int given = kind_ == reduceScatterBlock ? count_ * twin_.ranks : kind_ == reduceScatter ? all : count_;
   const auto elements = static_cast<std::size_t>(given);
   for (std::vector<std::byte>* buffer : {&sent_, &received_}) {
     buffer->resize((elements + 8) * reduced_->bytes);
@@ -283,7 +295,7 @@ int SequenceCall::reduceBy(const std::byte* send, std::byte* receive, bool isRef
       return CALL(Scan, Iscan, send, receive, count_, type, op);
     case exscan:
       return CALL(Exscan, Iexscan, send, receive, count_, type, op);
-    case scatterBlock:
+    case reduceScatterBlock:
       return CALL(Reduce_scatter_block, Ireduce_scatter_block, send, receive, count_, type, op);
     default:
       return CALL(Reduce_scatter, Ireduce_scatter, send, receive, units, type, op);
@@ -328,9 +340,10 @@ int SequenceCall::moveBy(const std::byte* send, std::byte* receive, bool isRefer
   }
 }
 
-/// Derived types of the program's call go before it is complete.
+/// Derived types of the program's call go before it is complete, where the MPI lets them.
 int SequenceCall::call(bool isReference) {
   if (isReference || isReduction() || kind_ == barrier) return callNow(isReference);
+  if (isServedByMpi_ && form_ == Form::persistent && needsTypesOfPersistentOnes) return callNow(false);
   const MPI_Datatype from = from_.layout.type, to = to_.layout.type;
   std::vector<MPI_Datatype*> copied;
   for (MPI_Datatype* const type : {&from_.layout.type, &to_.layout.type})
@@ -375,9 +388,10 @@ void SequenceCall::compare() {
   if (!twin_.isPart()) return;
   if (call(true) != MPI_SUCCESS) complain(text() + " fails in MPI");
   if (send_ != sent_) complain(text() + " writes into what it sends");
-  if (kind_ == exscan && twin_.rank == 0) return;                          // which has no result
-  if (isInPlace_ && (kind_ == scatterBlock || kind_ == scatterUnequal)) {  // what is behind the result nobody tells
-    const int own = kind_ == scatterBlock ? count_ : units_[static_cast<std::size_t>(twin_.rank)];
+  if (kind_ == exscan && twin_.rank == 0) return;  // which has no result
+  if (isInPlace_ &&
+      (kind_ == reduceScatterBlock || kind_ == reduceScatter)) {  // what is behind the result nobody tells
+    const int own = kind_ == reduceScatterBlock ? count_ : units_[static_cast<std::size_t>(twin_.rank)];
     const std::size_t result = static_cast<std::size_t>(own) * reduced_->bytes, after = 8 * reduced_->bytes;
     for (std::vector<std::byte>* one : {&receive_, &otherReceive_})
       one->erase(one->begin() + static_cast<std::ptrdiff_t>(result), one->end() - static_cast<std::ptrdiff_t>(after));
@@ -388,14 +402,9 @@ void SequenceCall::compare() {
 }
 
 std::string SequenceCall::text() const {
-  constexpr const char* names[kinds] = {"Allreduce",      "Reduce", "Scan",      "Exscan",     "Reduce_scatter_block",
-                                        "Reduce_scatter", "Bcast",  "Allgather", "Allgatherv", "Alltoall",
-                                        "Alltoallv",      "Gather", "Gatherv",   "Scatter",    "Scatterv",
-                                        "Barrier"};
-  constexpr const char* forms[] = {"", "nonblocking ", "persistent "};
-  return forms[static_cast<int>(form_)] + std::string(names[kind_]) + (isLarge_ ? "_c " : " ") + std::to_string(id_) +
-         ", count " + std::to_string(count_) + ", root " + std::to_string(root_) + " of " +
-         std::to_string(twin_.ranks) + (isInPlace_ ? ", in place" : "");
+  return nameOf(form_) + std::string(nameOf(kind_)) + (isLarge_ ? "_c " : " ") + std::to_string(id_) + ", count " +
+         std::to_string(count_) + ", root " + std::to_string(root_) + " of " + std::to_string(twin_.ranks) +
+         (isInPlace_ ? ", in place" : "");
 }
 
 }  // namespace tacc::test

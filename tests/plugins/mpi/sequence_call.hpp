@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "draws.hpp"
+#include "mpi_faults.hpp"
 
 namespace tacc::test {
 
@@ -42,10 +43,9 @@ const std::vector<Reduced>& reductions();
 
 class SequenceCall {
  public:
-  /// Equal draws on all ranks of the world, also on those that are no part of it; `own` draws differ. `mayBeInPlace`:
-  /// tacc serves all calls that it knows. Of calls in place MPICH 4.0 itself fails in some, and Open MPI 4.1 waits for
-  /// ever in nonblocking ones.
-  SequenceCall(const Twin& twin, Draws& draws, Draws& own, bool mayBeInPlace, int id);
+  /// Equal draws on all ranks of the world, also on those that are no part of it; `own` draws differ. `isTacc`: tacc
+  /// serves all calls that it knows; else MPI may, so nothing is called that it does wrong itself.
+  SequenceCall(const Twin& twin, Draws& draws, Draws& own, bool isTacc, int id);
 
   /// Makes the call of the program; `request` is what it returned where it is nonblocking, or persistent.
   void make();
@@ -56,26 +56,6 @@ class SequenceCall {
   void compare();
 
  private:
-  enum class Form { blocking, nonblocking, persistent };
-  enum Kind {
-    allreduce,
-    reduce,
-    scan,
-    exscan,
-    scatterBlock,
-    scatterUnequal,
-    bcast,
-    allgather,
-    allgatherv,
-    alltoall,
-    alltoallv,
-    gather,
-    gatherv,
-    scatter,
-    scatterv,
-    barrier,
-    kinds
-  };
   /// Numbers as `int` and as large ones: a function takes those that it is declared with.
   template <class Large>
   struct Numbers {
@@ -101,7 +81,8 @@ class SequenceCall {
   void prepareMovement(Draws& own);
   int unitsOf(int from, int to) const;
   int callNow(bool isReference);
-  bool isReduction() const { return kind_ <= scatterUnequal; }
+  bool isReduction() const { return test::isReduction(kind_); }
+  std::size_t bytes() const;
   int call(bool isReference);
   int reduceBy(const std::byte* send, std::byte* receive, bool isReference);
   int moveBy(const std::byte* send, std::byte* receive, bool isReference);
@@ -109,10 +90,11 @@ class SequenceCall {
 
   Twin twin_;
   int id_;
-  Kind kind_;
+  Call kind_;
   int root_ = 0, count_;
   bool isInPlace_;
-  bool isLarge_ = false;  // by MPI 4's form with large counts; others of the same call may use the other one
+  bool isServedByMpi_ = false;  // or may be
+  bool isLarge_ = false;        // by MPI 4's form with large counts; others of the same call may use the other one
   Form form_;
   const Reduced* reduced_ = nullptr;
   std::vector<int> units_;  // of each rank, of calls with counts
