@@ -194,11 +194,12 @@ class Depthwise final : public LinesPlan {
     const bool isForward = d.pass == taccConvForward || (s.strideHeight == 1 && s.strideWidth == 1);
     return isOneTap && isForward && !hasPlainLayout(d) && !readsBfloat16(d);
   }
-  /// The lines of a call, of such a convolution: those that follow each other as one.
+  /// The lines of a call, of such a convolution: those that follow each other as one. `padHeight` is where runLines()
+  /// begins.
   void scale(const DepthwiseCall& call) const {
     constexpr ChannelTap only{0, 0};
     const bool isOneLine = call.strideHeight == 1 && call.strideWidth == 1;
-    const std::ptrdiff_t inLine = std::ptrdiff_t{call.strideHeight} * call.inputWidth * blockLength,
+    const std::ptrdiff_t inLine = std::ptrdiff_t{call.inputWidth} * blockLength,
                          outLine = std::ptrdiff_t{call.outputWidth} * blockLength;
     DepthwiseNhwcCall some{};
     some.lines = some.taps = &only;
@@ -219,7 +220,7 @@ class Depthwise final : public LinesPlan {
       some.bias = call.bias == nullptr ? nullptr : call.bias + std::ptrdiff_t{block} * blockLength;
       for (int y = call.from; y < (isOneLine ? call.from + 1 : call.to); ++y) {
         const std::ptrdiff_t at = block * call.outputBlock + y * outLine;
-        some.input = call.input + block * call.inputBlock + y * inLine;
+        some.input = call.input + block * call.inputBlock + (y * call.strideHeight - call.padHeight) * inLine;
         some.output = call.output + at;
         some.addend = call.addend == nullptr ? nullptr : call.addend + at;
         channelKernels_.sum(some);
