@@ -52,11 +52,13 @@ inline double touchedBytes(const Description& d) {
 }
 
 /// What groups that cut blocks cost beside their products: each brings lines of the cache that others use too, for each
-/// of them again where an image is more than the L2 cache holds.
+/// of them again where an image is more than a cache holds.
 inline double cutGroupCycles(const Description& d) {
-  constexpr double cyclesOfLine = 12;
+  constexpr double ofFarLine = 12, ofNearLine = 4, bytesOfL1 = 32 * 1024;
   const Shape& s = d.shape;
-  if (!groupsCutNhwc(d) || touchedBytes(d) / s.batch <= static_cast<double>(l2CacheBytes())) return 0;
+  const double bytes = touchedBytes(d) / s.batch;
+  if (!groupsCutNhwc(d) || bytes <= bytesOfL1) return 0;
+  const double cyclesOfLine = bytes <= static_cast<double>(l2CacheBytes()) ? ofNearLine : ofFarLine;
   const auto lines = [](int channels) { return ceilDivide(channels, blockLength) + 1; };  // of a pixel
   return cyclesOfLine * s.groups * s.batch *
          (lines(s.inPerGroup()) * usedPixels(s) + double(lines(s.outPerGroup())) * s.outHeight * s.outWidth);

@@ -74,8 +74,10 @@ class DirectBackwardWeights final : public ConvPlan {
     // Hardware that looks ahead gets one block of outputs behind the other half as fast as several at a time; half as
     // fast are products of shorter vectors, too.
     const double times = s.outBlocks() == 1 && kernels_.fmaLanes == blockLength ? 2 : 1;
+    // Taps of one block of outputs find little of what they read in the L1 cache where pixels are far apart.
+    const double again = areFarApart() && !isProduct() && s.outBlocks() == 1 && hasTwoWideUnits(kernels_) ? 1.35 : 1;
     const double cycles =
-        s.groups * (s.batch * steps * ofPixel + beside) + deliveryCycles() + cutGroupCycles(description_);
+        s.groups * (again * s.batch * steps * ofPixel + beside) + deliveryCycles() + cutGroupCycles(description_);
     return std::max(cycles, farTransferCycles(times * touchedBytes(description_), 12)) / assumedHertz;
   }
 
