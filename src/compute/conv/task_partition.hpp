@@ -27,7 +27,8 @@ constexpr int imagesOfTask(int batch, int pixelsOfImage) {
 }
 
 /// images x channel groups x parts of tiles x parts of output channels. Output channels vary slowest within an image,
-/// so that consecutive tasks use the same weights.
+/// so that consecutive tasks use the same weights; channel groups do too, unless they share pixels of a result that
+/// leaves the L2 cache.
 class TaskPartition {
  public:
   TaskPartition(const DirectDriver& driver, int batch, int channelGroups, int pixelsOfImage, int maxWorkers,
@@ -44,6 +45,7 @@ class TaskPartition {
         workers);
     tileParts_ = cut.rowParts;
     outputParts_ = cut.columnParts;
+    areGroupsInTurn_ = channelGroups_ > 1 && driver.tilesInOrder() < driver.tiles();
   }
 
   std::size_t tasks() const { return imageParts_ * channelGroups_ * tileParts_ * outputParts_; }
@@ -55,12 +57,20 @@ class TaskPartition {
   /// `driver` is the one of the constructor, or another one over the same batch, whose tiles and outputs are cut
   /// into as many parts.
   Task task(const DirectDriver& driver, std::size_t index) const {
+    std::size_t group = 0;
+    if (areGroupsInTurn_) {
+      group = index % channelGroups_;
+      index /= channelGroups_;
+    }
     const std::size_t tile = index % tileParts_;
     index /= tileParts_;
     const std::size_t output = index % outputParts_;
     index /= outputParts_;
-    const std::size_t group = index % channelGroups_;
-    const std::size_t image = index / channelGroups_ * imagesAtOnce_;
+    if (!areGroupsInTurn_) {
+      group = index % channelGroups_;
+      index /= channelGroups_;
+    }
+    const std::size_t image = index * imagesAtOnce_;
     return {{image, std::min(batch_, image + imagesAtOnce_)},
             partOf(driver.tiles(), tileParts_, tile),
             partOf(driver.groups().size(), outputParts_, output),
@@ -70,6 +80,7 @@ class TaskPartition {
  private:
   std::size_t batch_, channelGroups_;
   std::size_t imagesAtOnce_ = 1, imageParts_ = 1, tileParts_ = 1, outputParts_ = 1;
+  bool areGroupsInTurn_ = false;
 };
 
 }  // namespace tacc::conv

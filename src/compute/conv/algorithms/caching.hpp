@@ -35,20 +35,33 @@ inline const float* weightsFromMemory(const Shape& s, const float* packed, std::
   return staysInL2(floats * sizeof(float)) || s.kernelHeight * s.kernelWidth == 1 ? nullptr : packed + floats;
 }
 
-/// Bytes of all images, in blocks, that a convolution reads or writes: of the input those that strides do not leave
-/// out.
-inline double touchedBytes(const Shape& s) {
-  const std::ptrdiff_t used = std::min(s.inPlane(), s.outPlane() * s.kernelHeight * s.kernelWidth);
-  return double(s.batch) * double(s.inBlocks() * used + s.outBlocks() * s.outPlane()) * sizeof(float);
+/// Pixels of an image that a convolution reads: strides leave out others.
+inline double usedPixels(const Shape& s) {
+  return std::min(double(s.height) * s.width, double(s.outHeight) * s.outWidth * s.kernelHeight * s.kernelWidth);
+}
+
+/// Bytes of all images that a convolution reads or writes.
+inline double touchedBytes(const Description& d) {
+  const Shape& s = d.shape;
+  const auto channels = [](taccLayout_t layout, int count) {
+    return double(layout == taccLayoutNchw16c ? roundUp(count, blockLength) : count);
+  };
+  return s.batch * sizeof(float) *
+         (channels(d.inputLayout, s.inChannels) * usedPixels(s) +
+          channels(d.outputLayout, s.outChannels) * s.outHeight * s.outWidth);
 }
 
 /// What groups that cut blocks cost beside their products: each brings lines of the cache that others use too, for each
-/// of them again where an image is more than the L2 cache holds.
+/// of them again where an image is more than a cache holds.
 inline double cutGroupCycles(const Description& d) {
-  constexpr double cyclesOfLine = 20;
+  constexpr double ofFarLine = 12, ofNearLine = 4, bytesOfL1 = 32 * 1024;
   const Shape& s = d.shape;
-  if (!groupsCutNhwc(d) || touchedBytes(s) / s.batch <= static_cast<double>(l2CacheBytes())) return 0;
-  return cyclesOfLine * s.groups * s.batch * static_cast<double>(s.inPlane() + s.outPlane());
+  const double bytes = touchedBytes(d) / s.batch;
+  if (!groupsCutNhwc(d) || bytes <= bytesOfL1) return 0;
+  const double cyclesOfLine = bytes <= static_cast<double>(l2CacheBytes()) ? ofNearLine : ofFarLine;
+  const auto lines = [](int channels) { return ceilDivide(channels, blockLength) + 1; };  // of a pixel
+  return cyclesOfLine * s.groups * s.batch *
+         (lines(s.inPerGroup()) * usedPixels(s) + double(lines(s.outPerGroup())) * s.outHeight * s.outWidth);
 }
 
 /// Whether whole lines of the cache begin where a tensor does, as non-temporal stores want it; plain ones need not.

@@ -9,6 +9,7 @@
 #include "compute/conv/algorithms/caching.hpp"
 #include "compute/conv/algorithms/depthwise_copy.hpp"
 #include "compute/conv/core_model.hpp"
+#include "compute/conv/kernels/depthwise_nhwc_kernels.hpp"
 #include "compute/conv/task_balance.hpp"
 #include "compute/conv/task_partition.hpp"
 
@@ -38,7 +39,8 @@ class Depthwise final : public LinesPlan {
   Depthwise(const Description& d, const KernelSet& kernels)
       : LinesPlan(std::string(kernels.vectors) + (readsBfloat16(d) ? " bf16 in place" : "")),
         description_(d),
-        kernels_(kernels) {
+        kernels_(kernels),
+        channelKernels_(depthwiseNhwcKernels(kernels)) {
     const Shape& s = shape();
     const bool isForward = d.pass == taccConvForward;
     flips_ = !isForward && s.strideWidth == 1;
@@ -69,6 +71,7 @@ class Depthwise final : public LinesPlan {
     line_.goesByPairs = goesByPairs();
     line_.isNonTemporal = isNonTemporalResult(d) && !d.residual && !d.accumulate && parts_.size() == 1 &&
                           writesWholeLines() && !cutsBlock(d) && !(isApart(d) && readsBfloat16(d));
+    scales_ = isScaling(d) && (kernels.fmaLanes == blockLength || !line_.isNonTemporal);
     if (isApart(d)) {
       chooseReadingOfApart();
     } else {
@@ -152,8 +155,9 @@ class Depthwise final : public LinesPlan {
     const bool isAny = parts_.front().kernel == kernels_.depthwiseAny;
     const DepthwiseMethod method = isAny ? DepthwiseMethod::anyStrips : DepthwiseMethod::strips;
     const double copied = copyFloats_ == 0 ? 0 : cyclesOfCopy * line_.inputHeight * line_.inputWidth;
-    const double cycles = depthwiseCycles(shape(), kernels_, method, outputHeight_, parts_.size()) *
-                          (readsBfloat16(description_) ? cyclesOfBfloat16 : 1);
+    const double cycles = scales_ ? scalingCycles()
+                                  : depthwiseCycles(shape(), kernels_, method, outputHeight_, parts_.size()) *
+                                        (readsBfloat16(description_) ? cyclesOfBfloat16 : 1);
     const bool hasOneTap = shape().kernelHeight * shape().kernelWidth == 1;
     // Blocks of pixels that no multiple of a block is apart share lines of the cache, which memory is asked for again.
     const bool sharesLines = hasFarCaches() && overlapsBlocks(description_) && tensorBytes() > bytesOfThirdCache;
@@ -163,6 +167,12 @@ class Depthwise final : public LinesPlan {
     return overlappedCycles(planes * (std::max(cycles, missedCycles(isAny)) * partOfBlock(description_) + copied),
                             transferCycles(bytes, bytesOfMemory)) /
            assumedHertz;
+  }
+  double scalingCycles() const {
+    constexpr double ofVector = 3, ofLine = 30;
+    const double vectors = double(blockLength) / kernels_.fmaLanes;
+    return ofVector * vectors * shape().outHeight * shape().outWidth +
+           ofLine * (line_.strideHeight * line_.strideWidth == 1 ? 1 : outputHeight_);
   }
   /// Of a plane that is not in the L1 cache: where a vector is a part of a block, a line of the cache is asked for, and
   /// written, in parts.
@@ -176,6 +186,47 @@ class Depthwise final : public LinesPlan {
   std::ptrdiff_t placeOf(const BlockSteps& steps, std::size_t image, TaskPart some) const {
     return channelPlace(steps, static_cast<std::ptrdiff_t>(image),
                         firstChannel(description_, static_cast<int>(some.from)));
+  }
+  /// Of one tap that every result finds, in blocks: nothing is shared between results.
+  static bool isScaling(const Description& d) {
+    const Shape& s = d.shape;
+    const bool isOneTap = s.kernelHeight * s.kernelWidth == 1 && s.padHeight == 0 && s.padWidth == 0;
+    const bool isForward = d.pass == taccConvForward || (s.strideHeight == 1 && s.strideWidth == 1);
+    return isOneTap && isForward && !hasPlainLayout(d) && !readsBfloat16(d);
+  }
+  /// The lines of a call, of such a convolution: those that follow each other as one. `padHeight` is where runLines()
+  /// begins.
+  void scale(const DepthwiseCall& call) const {
+    constexpr ChannelTap only{0, 0};
+    const bool isOneLine = call.strideHeight == 1 && call.strideWidth == 1;
+    const std::ptrdiff_t inLine = std::ptrdiff_t{call.inputWidth} * blockLength,
+                         outLine = std::ptrdiff_t{call.outputWidth} * blockLength;
+    DepthwiseNhwcCall some{};
+    some.lines = some.taps = &only;
+    some.lineCount = some.tapCount = 1;
+    some.inputStep = std::ptrdiff_t{call.strideWidth} * blockLength;
+    some.outputStep = some.channels = blockLength;
+    some.results = call.outputWidth * (isOneLine ? call.to - call.from : 1);
+    some.activation = description_.activation;
+    some.isNonTemporal = call.isNonTemporal;
+    int blocks = call.blocks;
+    if (call.inputBlock == blockLength && call.outputBlock == blockLength) {  // images of one pixel: all its channels
+      some.channels = blocks * blockLength;
+      some.weightsBlock = call.weightsBlock;
+      blocks = 1;
+    }
+    for (int block = 0; block < blocks; ++block) {
+      some.weights = call.weights + block * call.weightsBlock;
+      some.bias = call.bias == nullptr ? nullptr : call.bias + std::ptrdiff_t{block} * blockLength;
+      for (int y = call.from; y < (isOneLine ? call.from + 1 : call.to); ++y) {
+        const std::ptrdiff_t at = block * call.outputBlock + y * outLine;
+        some.input = call.input + block * call.inputBlock + (y * call.strideHeight - call.padHeight) * inLine;
+        some.output = call.output + at;
+        some.addend = call.addend == nullptr ? nullptr : call.addend + at;
+        channelKernels_.sum(some);
+      }
+    }
+    if (call.isNonTemporal) endNonTemporal();
   }
   /// For some blocks of an image; the caller says where results go.
   DepthwiseCall callOf(const Buffers& buffers, const float* bias, std::size_t image, TaskPart some) const {
@@ -194,7 +245,11 @@ class Depthwise final : public LinesPlan {
     for (call.from = static_cast<int>(lines.from); call.from < end; call.from = call.to) {
       call.to = std::min(end, call.from + linesInTurn_);
       DepthwiseCall ofLines = copyFloats_ == 0 ? call : withCopy(call, copy, bytesOfNumber(description_));
-      runParts(ofLines);
+      if (scales_) {
+        scale(ofLines);
+      } else {
+        runParts(ofLines);
+      }
     }
   }
 
@@ -340,6 +395,8 @@ class Depthwise final : public LinesPlan {
 
   Description description_;
   const KernelSet& kernels_;
+  const DepthwiseNhwcKernels& channelKernels_;
+  bool scales_ = false;
   DepthwiseCall line_{};  // but for its pointers and lines
   BlockSteps read_{}, written_{};
   int outputHeight_ = 0;

@@ -68,6 +68,7 @@ class DirectBackwardData final : public ConvPlan {
         fetchesInput_(comesFromMemory(phases_[lead_].driver, shape())),
         isNonTemporal_(isNonTemporalResult(description) && !description.pairs.areWritten) {
     for (Phase& phase : phases_) {
+      hasEmptyPhases_ = hasEmptyPhases_ || phase.taps.empty();
       phase.packed = packedFloats_;
       packedFloats_ += phase.driver.packedFloats() * static_cast<std::size_t>(shape().groups);
     }
@@ -111,9 +112,19 @@ class DirectBackwardData final : public ConvPlan {
   }
 
   void run(const Buffers& buffers, const TaskExecutor& executor) const override {
+    std::size_t cleared = 0;  // images
+    if (clearsFirst() && description_.maxWorkers > 1) {
+      clearAll(buffers, executor);
+      cleared = static_cast<std::size_t>(shape().batch);
+    }
     // All phases of a part of the image together: what they write lies between each other's pixels.
     executor.forEach(partition_.tasks(), [&](std::size_t index, int) {
       const TaskPart outputs = partition_.task(phases_[lead_].driver, index).outputs;
+      if (clearsFirst() && cleared < static_cast<std::size_t>(shape().batch)) {  // on the only worker
+        const std::size_t end = partition_.task(phases_[lead_].driver, index).images.to;
+        if (end > cleared) clearImages(buffers, {cleared, end});
+        cleared = std::max(cleared, end);
+      }
       if (!haveSameGroups_) {
         for (const Phase& phase : phases_)
           runPhase(buffers, phase, partition_.task(phase.driver, index), fetchesInput_);
@@ -144,10 +155,36 @@ class DirectBackwardData final : public ConvPlan {
     return (multiplied == 1 ? ofProductsBetweenZeros : ofProducts) * cycles + streamedCycles(bytes, bytesOfMemory);
   }
 
-  /// For zeros that no tap finds, in NHWC: 16 channels of a pixel at a time, with the other channels between them.
+  /// Whether the result is cleared as it lies before anything is added, for pixels that no tap finds: in NHWC those of
+  /// a group of outputs are parts of lines of the cache. What is stored non-temporally is written once.
+  bool clearsFirst() const {
+    return hasEmptyPhases_ && description_.inputLayout == taccLayoutNhwc && !description_.accumulate &&
+           !description_.pairs.areWritten &&
+           (!isNonTemporal_ || !hasWholeBlocks(description_.inputLayout, shape().inPerGroup()));
+  }
+  std::ptrdiff_t imageFloats() const {
+    return std::ptrdiff_t{shape().height} * shape().width * shape().inChannels;  // in NHWC
+  }
+  void clearImages(const Buffers& buffers, TaskPart images) const {
+    std::fill(buffers.result + static_cast<std::ptrdiff_t>(images.from) * imageFloats(),
+              buffers.result + static_cast<std::ptrdiff_t>(images.to) * imageFloats(), 0.0F);
+  }
+  void clearAll(const Buffers& buffers, const TaskExecutor& executor) const {
+    const auto floats = static_cast<std::size_t>(shape().batch * imageFloats());
+    const auto parts = static_cast<std::size_t>(4 * description_.maxWorkers);
+    executor.forEach(parts, [&](std::size_t index, int) {
+      const TaskPart part = partOf(floats, parts, index);
+      std::fill(buffers.result + part.from, buffers.result + part.to, 0.0F);
+    });
+  }
+
+  /// For zeros that no tap finds, in NHWC: all at once, or 16 channels of a pixel at a time, with the other channels
+  /// between them.
   double apartCycles() const {
     if (description_.inputLayout != taccLayoutNhwc) return 0;
-    constexpr double ofBlock = 12;
+    constexpr double ofBlock = 12, clearedBytes = 32, bytesOfMemory = 9;
+    const double bytes = double(shape().batch) * static_cast<double>(imageFloats()) * sizeof(float);
+    if (clearsFirst()) return bytes / clearedBytes + transferCycles(bytes, bytesOfMemory);
     const auto empty =
         std::count_if(phases_.begin(), phases_.end(), [](const Phase& phase) { return phase.taps.empty(); });
     const double pixels = double(shape().batch) * shape().height * shape().width;
@@ -155,6 +192,7 @@ class DirectBackwardData final : public ConvPlan {
   }
 
   void runPhase(const Buffers& buffers, const Phase& phase, const TaskPartition::Task& task, bool fetchesInput) const {
+    if (phase.taps.empty() && clearsFirst()) return;
     const Shape& s = shape();
     const BlockSteps in = stepsOfPairs(blockSteps(description_.inputLayout, s.inChannels, s.height, s.width),
                                        description_.pairs.areWritten);
@@ -190,7 +228,7 @@ class DirectBackwardData final : public ConvPlan {
   std::vector<Phase> phases_;
   std::size_t lead_;
   TaskPartition partition_;
-  bool haveSameGroups_;
+  bool haveSameGroups_, hasEmptyPhases_ = false;
   bool fetchesInput_, isNonTemporal_;
   std::size_t packedFloats_ = 0;
 };

@@ -74,9 +74,11 @@ class DirectBackwardWeights final : public ConvPlan {
     // Hardware that looks ahead gets one block of outputs behind the other half as fast as several at a time; half as
     // fast are products of shorter vectors, too.
     const double times = s.outBlocks() == 1 && kernels_.fmaLanes == blockLength ? 2 : 1;
+    // Taps of one block of outputs find little of what they read in the L1 cache where pixels are far apart.
+    const double again = areFarApart() && !isProduct() && s.outBlocks() == 1 && hasTwoWideUnits(kernels_) ? 1.35 : 1;
     const double cycles =
-        s.groups * (s.batch * steps * ofPixel + beside) + deliveryCycles() + cutGroupCycles(description_);
-    return std::max(cycles, farTransferCycles(times * touchedBytes(s), 12)) / assumedHertz;
+        s.groups * (again * s.batch * steps * ofPixel + beside) + deliveryCycles() + cutGroupCycles(description_);
+    return std::max(cycles, farTransferCycles(times * touchedBytes(description_), 12)) / assumedHertz;
   }
 
   void run(const Buffers& buffers, const TaskExecutor& executor) const override {
@@ -345,7 +347,7 @@ class DirectBackwardWeights final : public ConvPlan {
   /// Whether the first tile that reads a part of the pixels fetches the next one: from memory, where no hardware looks
   /// ahead, and not from the last cache, where this gains nothing.
   bool isFetchedAhead() const {
-    return areFarApart() && touchedBytes(shape()) > 4 * static_cast<double>(l2CacheBytes());
+    return areFarApart() && touchedBytes(description_) > 4 * static_cast<double>(l2CacheBytes());
   }
   /// Whether a pair of blocks is the first to read its pixels.
   struct FirstRead {

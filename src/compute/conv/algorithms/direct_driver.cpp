@@ -17,6 +17,10 @@ namespace {
 // As weightBytesAtOnce a part of an L2 cache of 1 MiB. Larger ones gain nothing, smaller ones lose little.
 constexpr std::size_t inputBytesAtOnce = 384 * 1024;
 
+/// Lines of few pixels read more weights, for what they multiply, than the L2 cache gives: theirs stay in the L1 cache.
+constexpr int pixelsOfFew = 5;
+constexpr std::size_t weightBytesOfFew = 24 * 1024;
+
 /// What a permuted tile costs beside, whatever its width: its tables of lanes.
 constexpr double cyclesOfPermutedTile = 20;
 
@@ -179,15 +183,31 @@ void DirectDriver::chooseChunks() {
   const std::size_t inBlocks = shape_.inCounts.size();
   const int mostBlocks = std::max(groups_.front().blocks, groups_.back().blocks);
   const std::size_t weightBytes = rows_ * static_cast<std::size_t>(mostBlocks) * blockLength * sizeof(float);
+  // Weights of a block of input, beside those of others.
+  const bool isOfPairs = kernels_.blockPixel < blockLength;
+  const bool areFew = shape_.outWidth <= pixelsOfFew && shape_.outHeight > 1 && !isOfPairs &&
+                      weightBytes / inBlocks <= weightBytesOfFew;
+  const std::size_t bytesAtOnce = areFew ? weightBytesOfFew : weightBytesAtOnce;
   const std::size_t chunks =
-      shape_.isScattered
-          ? 1
-          : std::clamp<std::size_t>((weightBytes + weightBytesAtOnce - 1) / weightBytesAtOnce, 1, inBlocks);
+      shape_.isScattered ? 1 : std::clamp<std::size_t>((weightBytes + bytesAtOnce - 1) / bytesAtOnce, 1, inBlocks);
   chunkBlocks_ = (inBlocks + chunks - 1) / chunks;
   const std::size_t outPixels = static_cast<std::size_t>(shape_.outHeight) * static_cast<std::size_t>(shape_.outWidth);
   const std::size_t parts =
       std::clamp<std::size_t>(inputBytes() / inputBytesAtOnce, 1, std::max<std::size_t>(1, outPixels / 56));
   tilesAtOnce_ = shape_.goesByLine ? tilesOfLine() : std::max<std::size_t>(1, (tiles_.size() + parts - 1) / parts);
+  chooseOrder();
+  tilesAtOnce_ = std::min(tilesAtOnce_, tilesInOrder_);
+}
+
+void DirectDriver::chooseOrder() {
+  tilesInOrder_ = tiles_.size();
+  if (!hasApartBlocks() || (groups_.size() == 1 && shape_.groupsOfPixel == 1)) return;
+  const double outBytes = double(shape_.outHeight) * shape_.outWidth * double(shape_.outPixel) * sizeof(float);
+  const std::size_t weights = packedFloats() * sizeof(float) * static_cast<std::size_t>(shape_.groupsOfPixel);
+  if (staysInL2(static_cast<std::size_t>(outBytes * shape_.images)) || !staysInL2(2 * weights)) return;
+  const double parts = outBytes / (static_cast<double>(l2CacheBytes()) / 4);
+  tilesInOrder_ =
+      static_cast<std::size_t>(std::clamp(static_cast<double>(tiles_.size()) / parts, 1.0, double(tiles_.size())));
 }
 
 }  // namespace tacc::conv

@@ -43,6 +43,8 @@ struct DirectShape {
   /// the next line of input. For input from behind the L2 cache, most of whose lines of the cache a stride leaves
   /// out: hardware does not look ahead over those.
   bool goesByLine = false;
+  /// Groups that share pixels of both tensors, in NHWC, and go through the same tiles in turn.
+  int groupsOfPixel = 1;
   /// For prices: bytes of all weights that are gone through before the same come again, where these are more than the
   /// driver's own, and for how many images each is read at a time.
   double weightBytes = 0;
@@ -111,6 +113,10 @@ class DirectDriver {
   /// part of them.
   std::size_t tiles() const { return tiles_.size(); }
   std::size_t tilesAtOnce() const { return tilesAtOnce_; }
+  /// How many of them, at most, are to be computed for all outputs before the next ones: all, unless blocks of a pixel
+  /// follow each other in a result that leaves the L2 cache. Other orders would bring each of its lines there as often
+  /// as there are groups of outputs.
+  std::size_t tilesInOrder() const { return tilesInOrder_; }
   /// Tiles of one line of the output. All lines have as many when no tap leaves the image.
   std::size_t tilesOfLine() const { return tiles_.size() / static_cast<std::size_t>(shape_.outHeight); }
   const std::vector<OutGroup>& groups() const { return groups_; }
@@ -178,9 +184,11 @@ class DirectDriver {
     double cycles;    // for one image by the model
   };
 
-  /// For an image whose blocks of a pixel follow each other, `blocks` of them written at once, where it is too large
-  /// for the L2 cache.
-  double apartLineCycles(int blocks) const;
+  /// Whether blocks of a pixel of the result follow each other.
+  bool hasApartBlocks() const { return shape_.outPixel > blockLength && shape_.outPlane == blockLength; }
+  /// What writing an image costs whose blocks of a pixel follow each other, `blocks` of them at once, where it is too
+  /// large for the L2 cache: beside its products, which take so many cycles.
+  double apartLineCycles(int blocks, double products) const;
   /// For so many blocks of output.
   Blocking chooseBlocking(int outBlocks) const;
   /// For the last block and a half of output, or the only half, where it can be computed without the other half and it
@@ -207,6 +215,7 @@ class DirectDriver {
   void makeValues();
   void findFollowing(std::vector<Tile>& tiles) const;
   void chooseChunks();
+  void chooseOrder();
 
   DirectShape shape_;
   const KernelSet& kernels_;
@@ -219,7 +228,7 @@ class DirectDriver {
   std::size_t rows_ = 0;                    // of packed weights of one block
   std::vector<std::ptrdiff_t> rowsBefore_;  // of these, before those of each block of input, and all
   std::size_t chunkBlocks_ = 0;             // blocks of input channels that are summed at once
-  std::size_t tilesAtOnce_ = 0;
+  std::size_t tilesAtOnce_ = 0, tilesInOrder_ = 0;
   double cycles_ = 0;
 };
 

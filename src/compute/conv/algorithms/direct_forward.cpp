@@ -31,7 +31,7 @@ class DirectForward final : public ConvPlan {
   double predictedSeconds() const override {
     const Shape& s = shape();
     const double cycles = driver_.cycles() * s.lines() * s.groups + cutGroupCycles(description_);
-    return std::max(cycles, farTransferCycles(touchedBytes(s), 12)) / assumedHertz;
+    return std::max(cycles, farTransferCycles(touchedBytes(description_), 12)) / assumedHertz;
   }
 
   void pack(const float* weights, float* packed) const override {

@@ -141,14 +141,17 @@ double DirectDriver::cyclesOfLine(double blocks, int tiles, double inside) const
   return cycles;
 }
 
-double DirectDriver::apartLineCycles(int blocks) const {
+double DirectDriver::apartLineCycles(int blocks, double products) const {
   // Of a line of the cache by itself; those that follow each other hardware asks for together. Products of shorter
   // vectors take long enough to hide it.
   constexpr double ofLine = 11;
+  // Where pixels are no whole lines, most stores are to two of them, for which sums of few values do not wait.
+  constexpr double ofCutLine = 50;
   const double lines = double(shape_.outHeight) * shape_.outWidth * shape_.outBlocks;
-  const bool isApart = shape_.outPixel > blockLength && shape_.outPlane == blockLength;
   const bool isFar = hasFarCaches() && !staysInL2(static_cast<std::size_t>(lines * shape_.images) * bytesOfRow);
-  return isApart && isFar && kernels_.fmaLanes == blockLength ? lines * ofLine / blocks : 0;
+  if (!hasApartBlocks() || !isFar) return 0;
+  const double apart = kernels_.fmaLanes == blockLength ? lines * ofLine / blocks : 0;
+  return apart + (shape_.isCut && shape_.outBlocks > blocks ? std::max(0.0, ofCutLine * lines - products) : 0);
 }
 
 DirectDriver::Blocking DirectDriver::chooseBlocking(int outBlocks) const {
@@ -165,7 +168,8 @@ DirectDriver::Blocking DirectDriver::chooseBlocking(int outBlocks) const {
       const int tiles = ceilDivide(shape_.outWidth, size);
       double cycles = (groups - larger) * cyclesOfLine(smaller, tiles, inside);
       if (larger > 0) cycles += larger * cyclesOfLine(smaller + 1, tiles, inside);
-      cycles = cycles * shape_.outHeight + apartLineCycles(blocks);
+      cycles *= shape_.outHeight;
+      cycles += apartLineCycles(blocks, cycles);
       if (best.blocks == 0 || cycles < best.cycles) best = {blocks, tiles, cycles};
     }
   }

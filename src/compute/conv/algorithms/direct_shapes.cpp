@@ -67,6 +67,7 @@ DirectShape forwardShape(const Shape& s, taccLayout_t inLayout, taccLayout_t out
   c.lastOuts = s.outPerGroup() - (c.outBlocks - 1) * blockLength;
   c.isCut = !hasWholeBlocks(outLayout, s.outPerGroup());
   c.images = s.batch;
+  if (inLayout == taccLayoutNhwc || outLayout == taccLayoutNhwc) c.groupsOfPixel = s.groups;
   c.outHeight = isProduct ? 1 : s.outHeight;
   c.outWidth = isProduct ? s.outHeight * s.outWidth : s.outWidth;
   c.outPixel = out.pixel;
@@ -109,6 +110,7 @@ std::vector<BackwardPhase> backwardPhases(const Shape& s, taccLayout_t inLayout,
   c.lastOuts = s.inPerGroup() - (c.outBlocks - 1) * blockLength;
   c.isCut = !hasWholeBlocks(inLayout, s.inPerGroup());
   c.images = s.batch;
+  if (inLayout == taccLayoutNhwc || outLayout == taccLayoutNhwc) c.groupsOfPixel = s.groups;
   c.outPixel = s.strideWidth * in.pixel;
   c.outLine = std::ptrdiff_t{s.strideHeight} * s.width * in.pixel;
   c.outPlane = in.block;

@@ -1,4 +1,6 @@
-// Gradient of the weights for an image with few channels.
+// Gradient of the weights for an image with few channels. Kernels load whole blocks of the output's gradient: in NHWC
+// another pixel begins behind the last channel, and behind the last line of the last image nothing does, so it is
+// copied.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -66,7 +68,7 @@ class FewChannelsBackwardWeights final : public ConvPlan {
 
   std::size_t workspaceBytes() const override {
     const std::size_t scratch = scratchFloats() * static_cast<std::size_t>(description_.maxWorkers);
-    return (scratch + (isBlocked() ? 0 : blockedFloats())) * sizeof(float);
+    return (scratch + lastLineFloats() + (isBlocked() ? 0 : blockedFloats())) * sizeof(float);
   }
   double predictedSeconds() const override {
     const double lines = double(shape().batch) * shape().outHeight;
@@ -83,18 +85,23 @@ class FewChannelsBackwardWeights final : public ConvPlan {
     const double inside = joinsLines_ ? 1 : image_.insidePart();
     const double cycles = lines * inside * shape().outWidth * sweeps * tiles_.cyclesOfPixel + beside + added +
                           shape().batch * (image_.copyCycles() + (readsInside_ ? edgeCycles() - savedCycles() : 0));
-    const double bytes = double(shape().batch) * double(shape().outBlocks() * shape().outPlane()) * sizeof(float);
-    return std::max(cycles, farTransferCycles(bytes, 12)) / assumedHertz;
+    const double linesOfCache = double(shape().batch) * double(shape().outBlocks() * shape().outPlane()) / blockLength;
+    constexpr double cyclesOfApart = 45;  // a line of the cache by itself
+    const double apart = isApart() && hasFarCaches() ? cyclesOfApart * linesOfCache : 0;
+    const double bytes = linesOfCache * blockLength * sizeof(float);
+    return std::max({cycles, apart, farTransferCycles(bytes, 12)}) / assumedHertz;
   }
 
   void run(const Buffers& buffers, const TaskExecutor& executor) const override {
     auto* const scratch = static_cast<float*>(buffers.workspace);
-    float* const blocked =
-        isBlocked() ? buffers.result : scratch + scratchFloats() * static_cast<std::size_t>(description_.maxWorkers);
+    float* const lastLine = scratch + scratchFloats() * static_cast<std::size_t>(description_.maxWorkers);
+    float* const blocked = isBlocked() ? buffers.result : lastLine + lastLineFloats();
+    if (isCut()) copyLastLine(buffers.outputGradient, lastLine);
     executor.forEach(tasks_, [&](std::size_t index, int worker) {
       runTask(buffers, partOf(tiles_.blockParts.size(), tasks_, index),
-              scratch + static_cast<std::size_t>(worker) * scratchFloats(), blocked);
+              scratch + static_cast<std::size_t>(worker) * scratchFloats(), lastLine, blocked);
     });
+    if (isBlocked() && isCut()) clearNoChannels(blocked);
     if (!isBlocked()) deliverGradient(blocked, buffers.result, shape(), description_.accumulate, executor);
   }
 
@@ -110,7 +117,35 @@ class FewChannelsBackwardWeights final : public ConvPlan {
     return weightFloats(taccWeightsBlocked, s.outChannels, s.inChannels, s.kernelHeight, s.kernelWidth, 1);
   }
 
-  void runTask(const Buffers& buffers, TaskPart outs, float* scratch, float* result) const {
+  /// Whether another pixel begins behind the last channel of the output's gradient.
+  bool isCut() const { return !hasWholeBlocks(description_.outputLayout, shape().outChannels); }
+  std::size_t lineFloats() const {
+    return static_cast<std::size_t>(shape().outWidth) * static_cast<std::size_t>(shape().outChannels);
+  }
+  /// With a block behind it; a multiple of 16.
+  std::size_t lastLineFloats() const {
+    return isCut() ? (lineFloats() + 2 * blockLength - 1) / blockLength * blockLength : 0;
+  }
+  void copyLastLine(const float* gradient, float* copy) const {
+    const std::size_t lines = static_cast<std::size_t>(shape().batch) * static_cast<std::size_t>(shape().outHeight);
+    std::copy_n(gradient + (lines - 1) * lineFloats(), lineFloats(), copy);
+    std::fill(copy + lineFloats(), copy + lastLineFloats(), 0.0F);
+  }
+  /// Lanes of the last block that stand for no channel, where what is behind the others was summed.
+  void clearNoChannels(float* blocked) const {
+    const float* const end = blocked + blockedFloats();
+    float* row = blocked + blockedFloats() / static_cast<std::size_t>(shape().outBlocks()) *
+                               static_cast<std::size_t>(shape().outBlocks() - 1);
+    for (; row < end; row += blockLength) std::fill(row + shape().outChannels % blockLength, row + blockLength, 0.0F);
+  }
+
+  /// The output's gradient of an image, and the copy of its last line, if there is one.
+  struct Gradient {
+    const float* image;
+    const float* lastLine;
+  };
+
+  void runTask(const Buffers& buffers, TaskPart outs, float* scratch, const float* lastLine, float* result) const {
     const Shape& s = shape();
     const std::ptrdiff_t rowFloats = std::ptrdiff_t{s.inChannels} * blockLength;  // of one tap
     const std::ptrdiff_t inImage = std::ptrdiff_t{s.inChannels} * s.height * s.width;
@@ -129,8 +164,9 @@ class FewChannelsBackwardWeights final : public ConvPlan {
     call.inputImage = isCopied ? static_cast<std::ptrdiff_t>(image_.scratchFloats()) : inImage;
     for (int image = 0; image < s.batch; image += call.images) {
       const float* const input = buffers.input + image * inImage;
-      const float* const gradient = buffers.outputGradient + image * out.image;
       call.images = std::min(imagesTogether_, s.batch - image);
+      const Gradient gradient{buffers.outputGradient + image * out.image,
+                              isCut() && image + call.images == s.batch ? lastLine : nullptr};
       const auto copied = [&](PixelRange some) {
         for (int from = some.from; from < some.to; from += image_.linesAtOnce()) {
           const int to = std::min(some.to, from + image_.linesAtOnce());
@@ -171,12 +207,24 @@ class FewChannelsBackwardWeights final : public ConvPlan {
   double savedCycles() const { return image_.copyCycles() * inside_.lines.size() / shape().outHeight; }
 
   /// Lines of the output for all blocks of `outs`. `accumulates`: something is in the result.
-  void sumParts(GradientCall& call, TaskPart outs, PixelRange some, const LinesRead& read, const float* gradient,
+  void sumParts(GradientCall& call, TaskPart outs, PixelRange some, const LinesRead& read, const Gradient& gradient,
                 float* result, bool& accumulates) const {
     if (some.size() == 0) return;
-    const std::ptrdiff_t outBlock = call.gradientBlock;
     call.inputLine = read.line * shape().strideHeight;
     call.inputRows = read.line * shape().dilationHeight;
+    const int last = shape().outHeight - 1;
+    if (gradient.lastLine == nullptr || some.to <= last) {
+      sumBlocks(call, outs, some, read, gradient.image, result, accumulates);
+      return;
+    }
+    if (some.from < last) sumBlocks(call, outs, {some.from, last}, read, gradient.image, result, accumulates);
+    LinesRead behind = read;
+    behind.at += (last - some.from) * call.inputLine;
+    sumBlocks(call, outs, {last, last + 1}, behind, gradient.lastLine - last * call.gradientLine, result, accumulates);
+  }
+  void sumBlocks(GradientCall& call, TaskPart outs, PixelRange some, const LinesRead& read, const float* gradient,
+                 float* result, bool& accumulates) const {
+    const std::ptrdiff_t outBlock = call.gradientBlock;
     for (std::size_t part = outs.from; part < outs.to; ++part) {
       const WeightTiles::Part blocks = tiles_.blockParts[part];
       // What all lines of the kernel read of the gradient is in the L1 cache still.
@@ -191,6 +239,14 @@ class FewChannelsBackwardWeights final : public ConvPlan {
     accumulates = true;
   }
 
+  /// Whether blocks of a pixel follow each other in a gradient that leaves the L2 cache, and tiles read some of them:
+  /// hardware does not look ahead over those.
+  bool isApart() const {
+    const Shape& s = shape();
+    const BlockSteps out = blockSteps(description_.outputLayout, s.outChannels, s.outHeight, s.outWidth);
+    return out.pixel > blockLength && out.block == blockLength && tiles_.blockParts.size() > 1 &&
+           !staysInL2(static_cast<std::size_t>(s.batch * out.image) * sizeof(float));
+  }
   /// Lines of the gradient of the largest tile's blocks that are gone through for all values.
   int chooseLinesInTurn() const {
     constexpr int bytesInTurn = 24 * 1024;
@@ -204,7 +260,7 @@ class FewChannelsBackwardWeights final : public ConvPlan {
   int chooseImagesTogether() const {
     constexpr std::size_t bytesTogether = 24 * 1024;
     const Shape& s = shape();
-    if (image_.linesAtOnce() < s.outHeight) return 1;
+    if (image_.linesAtOnce() < s.outHeight || isCut()) return 1;
     const std::size_t ofGradient = static_cast<std::size_t>(s.outHeight * s.outWidth) *
                                    static_cast<std::size_t>(tiles_.blockParts.front().size()) * blockLength;
     const std::size_t ofInput = static_cast<std::size_t>(s.inChannels * s.height * s.width);
@@ -241,7 +297,19 @@ class FewChannelsBackwardWeights final : public ConvPlan {
 
   /// A column at an edge, for the lines inside: its pixels are in a line from top to bottom.
   void sumEdge(const GradientCall& given, TaskPart outs, const FewChannelsInside::Edge& edge, const float* input,
-               const float* gradient, float* result) const {
+               const Gradient& gradient, float* result) const {
+    const Shape& s = shape();
+    const int last = s.outHeight - 1;
+    if (gradient.lastLine == nullptr || inside_.lines.to <= last) {
+      sumColumn(given, outs, edge, inside_.lines, input, gradient.image, result);
+      return;
+    }
+    if (inside_.lines.from < last)
+      sumColumn(given, outs, edge, {inside_.lines.from, last}, input, gradient.image, result);
+    sumColumn(given, outs, edge, {last, last + 1}, input, gradient.lastLine - last * given.gradientLine, result);
+  }
+  void sumColumn(const GradientCall& given, TaskPart outs, const FewChannelsInside::Edge& edge, PixelRange lines,
+                 const float* input, const float* gradient, float* result) const {
     const Shape& s = shape();
     const std::ptrdiff_t line = s.width * image_.pixel();
     const int first = edge.taps.from * static_cast<int>(image_.pixel()),
@@ -251,15 +319,15 @@ class FewChannelsBackwardWeights final : public ConvPlan {
     call.inputPixel = line * s.strideHeight;
     call.gradientPixel = given.gradientLine;
     call.lines = 1;
-    call.pixels = inside_.lines.size();
+    call.pixels = lines.size();
     for (std::size_t part = outs.from; part < outs.to; ++part) {
       const WeightTiles::Part blocks = tiles_.blockParts[part];
-      call.gradient = gradient + blocks.from * given.gradientBlock + inside_.lines.from * given.gradientLine +
+      call.gradient = gradient + blocks.from * given.gradientBlock + lines.from * given.gradientLine +
                       edge.column * given.gradientPixel;
       for (int block = 0; block < image_.blocks(); ++block) {
         for (int r = 0; r < s.kernelHeight; ++r) {
           const float* const tap = input + inside_.placeOf(s, image_.pixel(), edge.column) + block * line * s.height +
-                                   r * s.dilationHeight * line;
+                                   (r * s.dilationHeight + (lines.from - inside_.lines.from) * s.strideHeight) * line;
           for (int from = first; from < end; from += most) {
             call.input = tap + from;
             call.output = result + blocks.from * call.outputBlock + placeOf(block, r, from);
@@ -304,8 +372,11 @@ class FewChannelsBackwardWeights final : public ConvPlan {
 }  // namespace
 
 bool servesFewChannelsBackwardWeights(const Description& d) {
+  // Behind the last channel of a line that is not copied a block is read on, which is to end within the last line.
+  const bool isLineEnough =
+      d.shape.batch * d.shape.outHeight == 1 || std::ptrdiff_t{d.shape.outWidth} * d.shape.outChannels >= blockLength;
   return d.pass == taccConvBackwardWeights && isFewChannels(d, true) &&
-         hasWholeBlocks(d.outputLayout, d.shape.outChannels);
+         (hasWholeBlocks(d.outputLayout, d.shape.outChannels) || (hasBlockSteps(d.outputLayout) && isLineEnough));
 }
 
 std::unique_ptr<ConvPlan> makeFewChannelsBackwardWeights(const Description& d, const KernelSet& kernels) {

@@ -31,6 +31,7 @@ DirectShape shapeOf(const Description& d, const FewChannelsImage& image) {
   c.outBlocks = s.outBlocks();
   c.lastOuts = s.outChannels - (c.outBlocks - 1) * blockLength;
   c.isCut = !hasWholeBlocks(d.outputLayout, s.outChannels);
+  c.images = s.batch * ceilDivide(s.outHeight, image.linesAtOnce());
   c.outHeight = image.linesAtOnce();
   c.outWidth = s.outWidth;
   c.outPixel = out.pixel;
@@ -228,7 +229,13 @@ class FewChannelsForward final : public ConvPlan {
 
   /// Tiles of the lines that `input` and `out`, where the output begins, are for.
   void runTiles(const PlacedDriver& placed, const Buffers& buffers, const float* bias, const float* input,
-                std::ptrdiff_t out, TaskPart tiles, FewChannelsImage::Inside inside) const {
+                std::ptrdiff_t out, TaskPart all, FewChannelsImage::Inside inside) const {
+    const std::size_t most = placed.driver.tilesInOrder();
+    for (std::size_t first = all.from; first < all.to; first += most)
+      runInOrder(placed, buffers, bias, input, out, {first, std::min(all.to, first + most)}, inside);
+  }
+  void runInOrder(const PlacedDriver& placed, const Buffers& buffers, const float* bias, const float* input,
+                  std::ptrdiff_t out, TaskPart tiles, FewChannelsImage::Inside inside) const {
     placed.driver.run({.input = input,
                        .packed = buffers.packedWeights + placed.packed,
                        .bias = bias,

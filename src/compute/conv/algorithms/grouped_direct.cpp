@@ -102,6 +102,12 @@ class Grouped final : public ConvPlan {
         cycles_ += part.driver.cycles();
       }
     }
+    areSpansInTurn_ = shareSources() && imageBytes() > static_cast<double>(l2CacheBytes()) / 2 &&
+                      staysInL2(packedFloats_ * sizeof(float));
+    if (areSpansInTurn_) {
+      const double bytesOfPart = static_cast<double>(l2CacheBytes()) / 4;
+      tileParts_ = std::max(tileParts_, std::min(tiles, static_cast<std::size_t>(imageBytes() / bytesOfPart) + 1));
+    }
     const std::size_t tasks = static_cast<std::size_t>(shape().batch) * cut_.spans.size();
     tileParts_ =
         balancedCut({tasks, std::max(tiles, tileParts_), 1, tileParts_}, static_cast<std::size_t>(d.maxWorkers))
@@ -156,13 +162,15 @@ class Grouped final : public ConvPlan {
     const std::size_t ofImage = cut_.spans.size() * tileParts_;
     executor.forEach(static_cast<std::size_t>(shape().batch) * ofImage, [&](std::size_t index, int) {
       const auto image = static_cast<std::ptrdiff_t>(index / ofImage);
-      const std::size_t spanIndex = index % ofImage / tileParts_;
+      const std::size_t place = index % ofImage, spans = cut_.spans.size();
+      const std::size_t spanIndex = areSpansInTurn_ ? place % spans : place / tileParts_;
+      const std::size_t tilePart = areSpansInTurn_ ? place / spans : place % tileParts_;
       const GroupSpan& span = cut_.spans[spanIndex];
       const std::ptrdiff_t target = (image * targetBlocks() + span.firstTarget) * targetPlane();
       const std::ptrdiff_t source = (image * sourceBlocks() + span.firstSource) * sourcePlane();
       const float* packed = buffers.packedWeights + packed_[spanIndex];
       for (const Part& part : parts_[static_cast<std::size_t>(span.steps)]) {
-        const TaskPart tiles = partOf(part.driver.tiles(), tileParts_, index % tileParts_);
+        const TaskPart tiles = partOf(part.driver.tiles(), tileParts_, tilePart);
         const std::ptrdiff_t to = target + part.output;
         part.driver.run({.input = from + source,
                          .packed = packed,
@@ -193,8 +201,25 @@ class Grouped final : public ConvPlan {
   std::ptrdiff_t targetPlane() const { return isForward_ ? shape().outPlane() : shape().inPlane(); }
   std::ptrdiff_t sourcePlane() const { return isForward_ ? shape().inPlane() : shape().outPlane(); }
 
+  /// Of what is read and written of an image.
+  double imageBytes() const {
+    return (double(sourceBlocks()) * static_cast<double>(sourcePlane()) +
+            double(targetBlocks()) * static_cast<double>(targetPlane())) *
+           sizeof(float);
+  }
+  /// Whether blocks of results see the same blocks, which groups that begin with blocks do not.
+  bool shareSources() const {
+    for (std::size_t i = 1; i < cut_.spans.size(); ++i) {
+      const GroupSpan& before = cut_.spans[i - 1];
+      const auto sources = cut_.steps[static_cast<std::size_t>(before.steps)].counts.size();
+      if (before.firstSource + static_cast<int>(sources) > cut_.spans[i].firstSource) return true;
+    }
+    return false;
+  }
+
   Description description_;
   bool isForward_, isNonTemporal_, fetchesInput_;
+  bool areSpansInTurn_ = false;  // all go through some tiles before the next ones, as they read the same lines
   GroupCut cut_;
   GroupWeights weights_;
   std::vector<std::vector<Part>> parts_;  // of every kind of steps

@@ -31,10 +31,13 @@ struct Tensor {
   }
 };
 
-/// For one image.
-double reorderCycles(const Tensor& t) {
-  // Of a pixel: sixteen are transposed at once, and those of NHWC are copied one by one.
-  const double cyclesOfBlock = t.outer == taccLayoutNhwc ? 12 : 8;
+/// For one image of so many at a time.
+double reorderCycles(const Tensor& t, int images) {
+  // Of a pixel: sixteen are transposed at once, and those of NHWC are copied one by one, to as many places at a time as
+  // there are blocks, which takes far longer where a copy leaves the L2 cache.
+  const double left =
+      std::clamp(2.0 * static_cast<double>(t.copiedBytes(images)) / static_cast<double>(l2CacheBytes()) - 1, 0.0, 1.0);
+  const double cyclesOfBlock = t.outer == taccLayoutNhwc ? 12 + (hasFarCaches() ? 40 : 12) * left : 8;
   return t.isCopied() ? cyclesOfBlock * ceilDivide(t.channels, blockLength) * t.height * t.width : 0;
 }
 
@@ -69,8 +72,8 @@ class PlainPlan final : public ConvPlan {
   void pack(const float* weights, float* packed) const override { first_->pack(weights, packed); }
   double reorderSeconds() const override {
     const double in =
-        reorderCycles(in_) * (description_.accumulate && description_.pass == taccConvBackwardData ? 2 : 1);
-    const double out = reorderCycles(out_) * (description_.residual ? 2 : 1);
+        reorderCycles(in_, images_) * (description_.accumulate && description_.pass == taccConvBackwardData ? 2 : 1);
+    const double out = reorderCycles(out_, images_) * (description_.residual ? 2 : 1);
     return (in + out) * images_ * parts() / assumedHertz;
   }
   double predictedSeconds() const override {

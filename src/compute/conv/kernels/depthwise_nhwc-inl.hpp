@@ -66,6 +66,43 @@ void sumChannels(const DepthwiseNhwcCall& call, std::ptrdiff_t first) {
       });
 }
 
+/// Results [first, first + kResults) of one tap, of a vector of channels.
+template <int kResults>
+[[gnu::always_inline]] inline void scaleFew(const DepthwiseNhwcCall& call, std::ptrdiff_t first, int channel, Vector w,
+                                            Vector start) {
+  const float* from = call.input + first * call.inputStep + call.lines->read + call.taps->read + channel;
+  Vector sum[kResults];
+#pragma GCC unroll 8
+  for (int p = 0; p < kResults; ++p, from += call.inputStep) sum[p] = start + w * load(from);
+  if (call.addend != nullptr) {
+    const float* add = call.addend + first * call.outputStep + channel;
+#pragma GCC unroll 8
+    for (int p = 0; p < kResults; ++p, add += call.outputStep) sum[p] += load(add);
+  }
+  activate<kResults>(
+      call.activation, [&](int p) __attribute__((always_inline))->Vector & { return sum[p]; });
+  float* to = call.output + first * call.outputStep + channel;
+  for (int p = 0; p < kResults; ++p, to += call.outputStep) {
+    if (call.isNonTemporal) {
+      stream(to, sum[p]);
+    } else {
+      store(to, sum[p]);
+    }
+  }
+}
+
+/// One tap of whole vectors of channels: its weights are read once for all results.
+void scaleChannels(const DepthwiseNhwcCall& call) {
+  for (int channel = 0; channel < call.channels; channel += TACC_LANES) {
+    const Vector w =
+        load(call.weights + weightsOf(channel, call.weightsBlock) + call.lines->weights + call.taps->weights);
+    const Vector start = call.bias != nullptr ? load(call.bias + channel) : Vector{};
+    std::ptrdiff_t p = 0;
+    for (; p + 8 <= call.results; p += 8) scaleFew<8>(call, p, channel, w, start);
+    for (; p < call.results; ++p) scaleFew<1>(call, p, channel, w, start);
+  }
+}
+
 template <int kPixels>
 void addChannels(const DepthwiseNhwcGradientCall& call, std::ptrdiff_t first) {
   const float* const input = call.input + first * call.inputStep;
@@ -108,6 +145,12 @@ template <class Visit>
 }
 
 void depthwiseNhwcSum(const DepthwiseNhwcCall& call) {
+  // Of many channels pixels in the order of memory are better.
+  const bool isScaling = call.lineCount * call.tapCount == 1 && call.channels % TACC_LANES == 0;
+  if (isScaling && (call.channels <= blockLength || call.results == 1)) {
+    scaleChannels(call);
+    return;
+  }
   forEachFew(call.results, [&]<int kResults>(std::integral_constant<int, kResults>, std::ptrdiff_t first) {
     sumChannels<kResults>(call, first);
   });
