@@ -403,7 +403,7 @@ TACC_API taccResult_t taccBarrier(taccComm_t comm, taccStream_t stream);
  * read before the call returns, and may be in the stack. `displs`: where each block begins in its buffer, in elements,
  * which ranks need not have alike; NULL: one behind the other, without gaps. Blocks of a buffer that is written must
  * not overlap. What one rank gives another must be what that expects: a difference is taccInvalidUsage with a message
- * that names both ranks and both counts, on a host on all its ranks alike. */
+ * that names both ranks and both counts, on all ranks of a host that wait for it; others may be in a later call. */
 
 /** recvbuff[displs[r] + i] = rank r's sendbuff[i] for i < recvcounts[r], on all ranks; this rank sends
  * recvcounts[rank]. In place: sendbuff == recvbuff + displs[rank]. */

@@ -24,7 +24,7 @@ class PostRing {
     return ((bytes + cacheLine - 1) / cacheLine + linesBehind) * cacheLine;
   }
 
-  explicit PostRing(std::size_t bytes) noexcept : bytes_(bytes) {}
+  explicit PostRing(std::size_t bytes) noexcept : bytes_(static_cast<std::uint32_t>(bytes)) {}
 
   /// The place of what `call`, the next one, posts, of `bytes`; 0: nothing. Returns the call that all ranks must have
   /// posted before it is written: then they have finished all earlier ones, of which some lie there.
@@ -38,15 +38,14 @@ class PostRing {
     end_ = begin + room;
     return oldest_;
   }
-  /// Of the call that was placed last.
+  /// Of `call`, one of the last.
   std::size_t offset(std::uint32_t call) const noexcept { return begins_[call % depth] % bytes_; }
 
  private:
-  std::uint64_t bytes_;
+  std::uint32_t bytes_;
+  std::uint32_t oldest_ = 0;                   // call whose post nothing has been placed over
   std::uint64_t end_ = 0;                      // bytes behind the last post, since the beginning
   std::array<std::uint64_t, depth> begins_{};  // of the last posts, counted alike
-  std::uint32_t oldest_ = 0;                   // call whose post nothing has been placed over
-  std::uint32_t unused_ = 0;                   // no padding: a model compares all bytes
 };
 
 }  // namespace tacc
