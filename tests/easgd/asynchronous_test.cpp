@@ -153,7 +153,7 @@ TEST(AsynchronousEasgd, trainingConverges) {
         expectSuccess(taccEasgdCreate(&easgd, weights.data(), weights.size(), comm, &config), comm);
         expectSuccess(taccEasgdStart(easgd), comm);
         EXPECT_EQ(weights[17], 10.0f);
-        for (int step = 0; step < 400; ++step) {
+        for (int step = 0; step < 1600; ++step) {
           for (std::size_t i = 0; i < weights.size(); ++i) gradient[i] = weights[i] - 3.0f;
           expectSuccess(taccEasgdStep(easgd, gradient.data()), comm);
         }
