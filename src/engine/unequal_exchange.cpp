@@ -171,18 +171,17 @@ bool UnequalExchange::endsAlone(const Blocks& call) {
 bool UnequalExchange::takeGathered(const Blocks& call) const {
   const BlockRow& expects = call.mine->receive;
   const std::size_t words = wordsOf(call.collective, rank_ == 0 ? 1 : 0, call.root);
+  if (call.mine->send.counts[0] != expects.counts[at(rank_)]) return false;
   for (int from = 0; from < ranks_; ++from) {
+    if (from == rank_) continue;
     const std::size_t count = expects.counts[at(from)];
-    if (from == rank_) {
-      if (call.mine->send.counts[0] != count) return false;
-      copyOwn(call, 0, at(from));
-      continue;
-    }
     const PostedTable table = postedBy(from, words);
     if (table.word(0) == 0 || table.word(1) != count || count > eagerBytes_ / elementBytes_) return false;
     if (count != 0)
       std::memcpy(call.receive + expects.offsets[at(from)] * elementBytes_, table.data(), count * elementBytes_);
   }
+  // Behind the others', as it may be long, and is copied otherwise where not all data came.
+  copyOwn(call, 0, at(rank_));
   return true;
 }
 
@@ -202,7 +201,11 @@ void UnequalExchange::copyOwn(const Blocks& call, std::size_t index, std::size_t
   if (bytes == 0) return;
   const std::byte* const source = call.send + call.mine->send.offsets[index] * elementBytes_;
   std::byte* const target = call.receive + call.mine->receive.offsets[to] * elementBytes_;
-  if (target != source) std::memmove(target, source, bytes);
+  if (target == source) return;
+  // What no second cache holds comes from memory, and its result goes there.
+  constexpr std::size_t leastFromMemory = 2 << 20;
+  void* destination = target;
+  copyBytes(&destination, 1, source, bytes, bytes >= leastFromMemory);
 }
 
 void UnequalExchange::read(const Blocks& call, int rank, std::size_t begin) {
