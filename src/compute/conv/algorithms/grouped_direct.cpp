@@ -102,7 +102,9 @@ class Grouped final : public ConvPlan {
         cycles_ += part.driver.cycles();
       }
     }
-    areSpansInTurn_ = shareSources() && imageBytes() > static_cast<double>(l2CacheBytes()) / 2 &&
+    // Many narrow groups share a line with their neighbours alone, which come next in any order.
+    const bool areWide = std::min(shape().inPerGroup(), shape().outPerGroup()) >= blockLength;
+    areSpansInTurn_ = areWide && shareSources() && imageBytes() > static_cast<double>(l2CacheBytes()) / 2 &&
                       staysInL2(packedFloats_ * sizeof(float));
     if (areSpansInTurn_) {
       const double bytesOfPart = static_cast<double>(l2CacheBytes()) / 4;
