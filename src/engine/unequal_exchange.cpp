@@ -11,6 +11,15 @@
 namespace tacc {
 namespace {
 
+/// How many blocks a rank's buffers have in such a call; 0: not used there.
+struct BlockNumbers {
+  int send, receive;
+};
+BlockNumbers blocksOn(Collective collective, int rank, int ranks, int root) noexcept {
+  const CollectiveShape& shape = shapeOf(collective);
+  return {shape.send.blocksOn(rank, ranks, root), shape.receive.blocksOn(rank, ranks, root)};
+}
+
 /// Bytes of the blocks, one behind the other.
 std::size_t packedBytes(const BlockRow& row, std::size_t elementBytes) noexcept {
   std::size_t elements = 0;
@@ -37,13 +46,8 @@ void unpack(const std::uint64_t* table, BlockNumbers numbers, UnequalBlocks& blo
   blocks.receive.offsets.assign(at(numbers.receive), 0);  // nobody else writes there
 }
 
-}  // namespace
-
-BlockNumbers blocksOn(Collective collective, int rank, int ranks, int root) noexcept {
-  const CollectiveShape& shape = shapeOf(collective);
-  return {shape.send.blocksOn(rank, ranks, root), shape.receive.blocksOn(rank, ranks, root)};
-}
-
+/// What `from`, whose blocks are `given`, gives `to`, which expects `expected`: throws taccInvalidUsage where it
+/// differs. `nameOf`: of a rank, for messages.
 void comparePair(Collective collective, const BlockRow& given, const BlockRow& expected, int from, int to,
                  const std::function<int(int)>& nameOf) {
   // A rank's only block is for all of them, or from all.
@@ -60,6 +64,7 @@ void comparePair(Collective collective, const BlockRow& given, const BlockRow& e
        reduces ? "takes" : "expects", there);
 }
 
+/// The same of all ranks; names the first pair that differs.
 void compareBlocks(Collective collective, int root, const std::vector<UnequalBlocks>& ranks,
                    const std::function<int(int)>& nameOf) {
   const bool hasOneTarget = collective == Collective::gather, hasOneSource = collective == Collective::scatter;
@@ -69,12 +74,14 @@ void compareBlocks(Collective collective, int root, const std::vector<UnequalBlo
       comparePair(collective, ranks[at(from)].send, ranks[at(to)].receive, from, to, nameOf);
 }
 
+}  // namespace
+
 std::size_t UnequalExchange::wordsOf(Collective collective, int rank, int root) const noexcept {
   const BlockNumbers numbers = blocksOn(collective, rank, ranks_, root);
   return 1 + 2 * at(numbers.send) + at(numbers.receive);
 }
 
-bool UnequalExchange::run(std::uint64_t signature, const Blocks& call, bool mayLeave) {
+bool UnequalExchange::run(std::uint64_t signature, const OwnCall& call, bool mayLeave) {
   // The root uses most words.
   stride_ = wordsOf(call.collective, isRooted(call.collective) ? call.root : rank_, call.root);
   elementBytes_ = call.elementBytes;
@@ -112,7 +119,7 @@ bool UnequalExchange::run(std::uint64_t signature, const Blocks& call, bool mayL
   return false;
 }
 
-void UnequalExchange::post(std::uint64_t signature, const Blocks& call, std::size_t begin) {
+void UnequalExchange::post(std::uint64_t signature, const OwnCall& call, std::size_t begin) {
   using Place = ShortTable::Place;
   const std::size_t words = wordsOf(call.collective, rank_, call.root), tableBytes = words * sizeof(std::uint64_t);
   const BlockRow& gives = call.mine->send;
@@ -148,7 +155,7 @@ void UnequalExchange::post(std::uint64_t signature, const Blocks& call, std::siz
   exchange_.post();
 }
 
-bool UnequalExchange::endsAlone(const Blocks& call) {
+bool UnequalExchange::endsAlone(const OwnCall& call) {
   const bool isRoot = rank_ == call.root, hasPosted = table_[0] != 0;
   if (call.collective == Collective::gather) {
     if (!isRoot) return hasPosted;
@@ -168,7 +175,7 @@ bool UnequalExchange::endsAlone(const Blocks& call) {
   return true;
 }
 
-bool UnequalExchange::takeGathered(const Blocks& call) const {
+bool UnequalExchange::takeGathered(const OwnCall& call) const {
   const BlockRow& expects = call.mine->receive;
   const std::size_t words = wordsOf(call.collective, rank_ == 0 ? 1 : 0, call.root);
   if (call.mine->send.counts[0] != expects.counts[at(rank_)]) return false;
@@ -185,7 +192,7 @@ bool UnequalExchange::takeGathered(const Blocks& call) const {
   return true;
 }
 
-void UnequalExchange::takeScattered(const Blocks& call, const PostedTable& table) const {
+void UnequalExchange::takeScattered(const OwnCall& call, const PostedTable& table) const {
   std::size_t before = 0;
   for (int to = 0; to < rank_; ++to) before += table.word(1 + at(to));
   const std::size_t given = table.word(1 + at(rank_)), count = call.mine->receive.counts[0];
@@ -196,7 +203,7 @@ void UnequalExchange::takeScattered(const Blocks& call, const PostedTable& table
   if (count != 0) std::memcpy(call.receive, table.data() + before * elementBytes_, count * elementBytes_);
 }
 
-void UnequalExchange::copyOwn(const Blocks& call, std::size_t index, std::size_t to) const {
+void UnequalExchange::copyOwn(const OwnCall& call, std::size_t index, std::size_t to) const {
   const std::size_t bytes = call.mine->receive.counts[to] * elementBytes_;
   if (bytes == 0) return;
   const std::byte* const source = call.send + call.mine->send.offsets[index] * elementBytes_;
@@ -208,7 +215,7 @@ void UnequalExchange::copyOwn(const Blocks& call, std::size_t index, std::size_t
   copyBytes(&destination, 1, source, bytes, bytes >= leastFromMemory);
 }
 
-void UnequalExchange::read(const Blocks& call, int rank, std::size_t begin) {
+void UnequalExchange::read(const OwnCall& call, int rank, std::size_t begin) {
   const std::size_t words = wordsOf(call.collective, rank, call.root), tableBytes = words * sizeof(std::uint64_t);
   const PostedTable posted = postedBy(rank, words);
   std::uint64_t* const table = tables_.data() + at(rank) * stride_;
@@ -230,7 +237,7 @@ bool UnequalExchange::isAsBefore(std::uint64_t signature) {
   return true;
 }
 
-void UnequalExchange::keepLines(std::uint64_t signature, const Blocks& call) {
+void UnequalExchange::keepLines(std::uint64_t signature, const OwnCall& call) {
   const ShortTable shortTable(stride_);
   keptSignature_ = signature;
   keptBytes_ = shortTable.isPossible() && !isRooted(call.collective) ? shortTable.headerBytes() : 0;
@@ -240,7 +247,7 @@ void UnequalExchange::keepLines(std::uint64_t signature, const Blocks& call) {
   }
 }
 
-void UnequalExchange::take(const Blocks& call, ReduceKernel reduce, int divisor) {
+void UnequalExchange::take(const OwnCall& call, ReduceKernel reduce, int divisor) {
   const BlockRow& mine = all_[at(rank_)].receive;
   if (isReduction(call.collective)) {
     if (mine.counts[0] == 0) return;

@@ -23,20 +23,6 @@
 
 namespace tacc {
 
-/// How many blocks a rank's buffers have in such a call; 0: not used there.
-struct BlockNumbers {
-  int send, receive;
-};
-BlockNumbers blocksOn(Collective collective, int rank, int ranks, int root) noexcept;
-
-/// What each rank gives with what the other expects: throws taccInvalidUsage, naming the first pair that differs.
-/// `nameOf`: of a rank, for messages.
-void compareBlocks(Collective collective, int root, const std::vector<UnequalBlocks>& ranks,
-                   const std::function<int(int)>& nameOf);
-/// The same of what `from`, whose blocks are `given`, gives `to`, which expects `expected`.
-void comparePair(Collective collective, const BlockRow& given, const BlockRow& expected, int from, int to,
-                 const std::function<int(int)>& nameOf);
-
 class UnequalExchange {
  public:
   /// `nameOf`: of a rank, for messages.
@@ -50,8 +36,8 @@ class UnequalExchange {
         data_(static_cast<std::size_t>(ranks)),
         kept_(static_cast<std::size_t>(ranks) * linePayload) {}
 
-  /// One call, of this rank.
-  struct Blocks {
+  /// A call as this rank makes it.
+  struct OwnCall {
     Collective collective;
     int root;
     const UnequalBlocks* mine;
@@ -61,7 +47,7 @@ class UnequalExchange {
   };
   /// Opens the call and compares the blocks of all ranks, of which it has learnt them. True where the call is over with
   /// that, which it may be, `mayLeave`, before all ranks were met: then nothing was learnt.
-  bool run(std::uint64_t signature, const Blocks& call, bool mayLeave);
+  bool run(std::uint64_t signature, const OwnCall& call, bool mayLeave);
   /// The blocks of all ranks, until the next run.
   const std::vector<UnequalBlocks>& blocks() const noexcept { return all_; }
 
@@ -75,7 +61,7 @@ class UnequalExchange {
   /// Of a gather without all data: whether ranks that have given theirs have left.
   bool haveSomeLeft() const noexcept { return haveSomeLeft_; }
   /// Writes the blocks that this rank expects and whose data has come, of a reduction their sum over all ranks.
-  void take(const Blocks& call, ReduceKernel reduce, int divisor);
+  void take(const OwnCall& call, ReduceKernel reduce, int divisor);
 
  private:
   /// Block `index` of what `rank` sends.
@@ -86,20 +72,20 @@ class UnequalExchange {
     return {words, exchange_.payloadOf(rank, linePayload), exchange_.payloadOf(rank, eagerBytes_)};
   }
   /// Posts this rank's table, from byte `begin` on, and its data. True if these are with it.
-  void post(std::uint64_t signature, const Blocks& call, std::size_t begin);
+  void post(std::uint64_t signature, const OwnCall& call, std::size_t begin);
   /// Where this rank need not meet all others, or was their root: whether the call is over.
-  bool endsAlone(const Blocks& call);
+  bool endsAlone(const OwnCall& call);
   /// At the root of a gather, when all have posted: whether all data came.
-  bool takeGathered(const Blocks& call) const;
-  void takeScattered(const Blocks& call, const PostedTable& table) const;
+  bool takeGathered(const OwnCall& call) const;
+  void takeScattered(const OwnCall& call, const PostedTable& table) const;
   /// What this rank gives itself, block `index` of its input, to its only result.
-  void copyOwn(const Blocks& call, std::size_t index, std::size_t to) const;
-  void read(const Blocks& call, int rank, std::size_t begin);
+  void copyOwn(const OwnCall& call, std::size_t index, std::size_t to) const;
+  void read(const OwnCall& call, int rank, std::size_t begin);
   /// Of a call that is open: whether all ranks' lines begin as in the last call, which was of the same kind. Then the
   /// data are where they were in them.
   bool isAsBefore(std::uint64_t signature);
   /// Keeps how the lines begin, for the next call.
-  void keepLines(std::uint64_t signature, const Blocks& call);
+  void keepLines(std::uint64_t signature, const OwnCall& call);
 
   int rank_;
   int ranks_;

@@ -1,19 +1,18 @@
 // Roots that go on with the next call before the others have come to it: of longer broadcasts and scatters, made again
 // and again.
 #include <gtest/gtest.h>
-#include <sys/mman.h>
 
 #include <atomic>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
-#include <new>
 #include <string>
 #include <thread>
 #include <vector>
 
 #include "rank_harness.hpp"
+#include "shared_by_ranks.hpp"
 
 namespace tacc::test {
 namespace {
@@ -45,27 +44,10 @@ class RootsAhead : public testing::Test {
   void TearDown() override { ::unsetenv("TACC_CMA"); }
 };
 
-/// Memory that forked ranks share.
-template <class T>
-class Shared {
- public:
-  Shared()
-      : data_(static_cast<T*>(::mmap(nullptr, sizeof(T), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0))) {
-    if (data_ == MAP_FAILED) throw std::bad_alloc();
-  }
-  ~Shared() { ::munmap(data_, sizeof(T)); }
-  Shared(const Shared&) = delete;
-  Shared& operator=(const Shared&) = delete;
-  T& operator*() const { return *data_; }
-
- private:
-  T* data_;
-};
-
 TEST_F(RootsAhead, returnBeforeTheOthersCome) {
   constexpr int rounds = 16;
   constexpr std::chrono::milliseconds patience{250};
-  const Shared<std::atomic<int>> returned;  // rounds that the root is through; new memory holds 0
+  const SharedByRanks<std::atomic<int>> returned;  // rounds that the root is through; new memory holds 0
   runRanks(RankKind::processes, 2, [&](taccComm_t comm, int rank) {
     Vector vector(elements);
     for (int call = 0; call < settlingCalls; ++call) broadcast(vector, 0, comm);

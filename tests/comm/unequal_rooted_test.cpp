@@ -1,13 +1,11 @@
 // Gathers and scatters of unequal blocks, in which ranks that have given what they have go on: rows of calls that are
 // drawn alike on all ranks, short and long blocks in one call, at any pace of the ranks.
 #include <gtest/gtest.h>
-#include <sys/mman.h>
 
 #include <atomic>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
-#include <new>
 #include <numeric>
 #include <random>
 #include <string>
@@ -16,6 +14,7 @@
 #include <vector>
 
 #include "rank_harness.hpp"
+#include "shared_by_ranks.hpp"
 #include "support/settings.hpp"
 
 namespace tacc::test {
@@ -168,27 +167,10 @@ INSTANTIATE_TEST_SUITE_P(Ranks, UnequalRooted,
                                   std::to_string(std::get<1>(suite.param));
                          });
 
-/// Memory that forked ranks share; new memory holds 0.
-class SharedCounter {
- public:
-  SharedCounter()
-      : data_(static_cast<std::atomic<int>*>(
-            ::mmap(nullptr, sizeof(std::atomic<int>), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0))) {
-    if (data_ == MAP_FAILED) throw std::bad_alloc();
-  }
-  ~SharedCounter() { ::munmap(data_, sizeof *data_); }
-  SharedCounter(const SharedCounter&) = delete;
-  SharedCounter& operator=(const SharedCounter&) = delete;
-  std::atomic<int>& operator*() const { return *data_; }
-
- private:
-  std::atomic<int>* data_;
-};
-
 /// A rank that waits until others have returned from a call which it has not made yet.
 void expectAhead(bool isGather, std::size_t bytes) {
   constexpr int ranks = 3, root = 1, rounds = 8;
-  const SharedCounter returned;
+  const SharedByRanks<std::atomic<int>> returned;
   runRanks(RankKind::processes, ranks, [&](taccComm_t comm, int rank) {
     const Row row{comm, rank, ranks};
     const bool isLate = isGather ? rank == root : rank != root;

@@ -19,7 +19,7 @@
 
 namespace tacc::test {
 
-constexpr std::size_t longestPost = PostRing<1>::roomFor(64) + 64;  // takes twice as much room as 64 bytes
+constexpr std::size_t longestPost = roomForPost(64) + 64;  // takes twice as much room as 64 bytes
 
 /// A collective as far as the exchange is concerned: who has a payload, who waits for whom, and how large it is.
 struct ModelCall {
@@ -55,7 +55,7 @@ class RingSegment {
  public:
   static constexpr std::uint32_t callDepth = lines;
   static constexpr int most = 3;  // ranks
-  static constexpr std::size_t ringBytes = eagers * PostRing<lines>::roomFor(longestPost);
+  static constexpr std::size_t ringBytes = eagers * roomForPost(longestPost);
   static constexpr std::size_t areaBytes = lines * (sizeof(CallLine) + sizeof(CallNote)) + ringBytes;
   struct alignas(cacheLine) Memory {
     std::byte bytes[most * areaBytes];

@@ -17,19 +17,12 @@ namespace tacc {
 template <std::uint32_t depth>
 class PostRing {
  public:
-  /// What a post of `bytes` takes, with what its reader's core fetches ahead behind it: the next post would be written
-  /// there at the same time. Not a power of two, or the first lines of all would share one set of the caches.
-  static constexpr std::size_t roomFor(std::size_t bytes) noexcept {
-    constexpr std::size_t linesBehind = 17;
-    return ((bytes + cacheLine - 1) / cacheLine + linesBehind) * cacheLine;
-  }
-
   explicit PostRing(std::size_t bytes) noexcept : bytes_(static_cast<std::uint32_t>(bytes)) {}
 
   /// The place of what `call`, the next one, posts, of `bytes`; 0: nothing. Returns the call that all ranks must have
   /// posted before it is written: then they have finished all earlier ones, of which some lie there.
   std::uint32_t place(std::uint32_t call, std::size_t bytes) noexcept {
-    const std::size_t room = bytes == 0 ? 0 : roomFor(bytes), phase = end_ % bytes_;
+    const std::size_t room = bytes == 0 ? 0 : roomForPost(bytes), phase = end_ % bytes_;
     // Posts are in one piece.
     const std::uint64_t begin = phase + room <= bytes_ ? end_ : end_ + (bytes_ - phase);
     if (call - oldest_ >= depth) oldest_ = call - depth + 1;

@@ -19,12 +19,12 @@ UnequalNodeRun::UnequalNodeRun(NodeRun& run, const Waiter& waiter, CallExchange&
 
 UnequalNodeRun::Left UnequalNodeRun::begin(const Call& call, std::uint64_t signature, bool mayTake) {
   elementBytes_ = sizeOf(call.type);
-  const UnequalExchange::Blocks mine{.collective = call.collective,
-                                     .root = call.root,
-                                     .mine = call.blocks,
-                                     .send = static_cast<const std::byte*>(call.send),
-                                     .receive = static_cast<std::byte*>(call.receive),
-                                     .elementBytes = elementBytes_};
+  const UnequalExchange::OwnCall mine{.collective = call.collective,
+                                      .root = call.root,
+                                      .mine = call.blocks,
+                                      .send = static_cast<const std::byte*>(call.send),
+                                      .receive = static_cast<std::byte*>(call.receive),
+                                      .elementBytes = elementBytes_};
   pages_.need(AreaPart::eager);
   if (exchange_.run(signature, mine, mayTake)) return Left::nothing;
   if (!exchange_.isRepeated()) {

@@ -40,6 +40,13 @@ inline constexpr std::size_t cacheLine = 64;
 inline constexpr std::string_view segmentPurpose = "node";  // memfd:tacc-node in /proc/PID/maps
 inline constexpr int callSlots = 16;  // call lines of a rank: how far a rank that waits for nobody can run ahead
 inline constexpr int eagerSlots = 4;
+/// What a post of `bytes` takes of the eager ring, with what its reader's core fetches ahead behind it: the next post
+/// would be written there at the same time. Not a power of two, or the first lines of all would share one set of the
+/// caches.
+constexpr std::size_t roomForPost(std::size_t bytes) noexcept {
+  constexpr std::size_t linesBehind = 17;
+  return ((bytes + cacheLine - 1) / cacheLine + linesBehind) * cacheLine;
+}
 inline constexpr std::size_t linePayload = 48;
 inline constexpr std::size_t noteBytes = 16;
 inline constexpr std::size_t notePayload = 8;
@@ -214,9 +221,8 @@ class NodeSegment {
     return pageBytes + static_cast<std::size_t>(rank) * areaBytes(g);
   }
   static Extent extentOf(const NodeGeometry& g, int rank, AreaPart part) noexcept {
-    const std::size_t lines = areaOffset(g, rank), eager = lines + pageBytes,
-                      arena = eager + eagerSlots * eagerStride(g), pairs = arena + g.arenaBytes,
-                      windows = pairs + g.pairBytes;
+    const std::size_t lines = areaOffset(g, rank), eager = lines + pageBytes, arena = eager + eagerRingBytes(g),
+                      pairs = arena + g.arenaBytes, windows = pairs + g.pairBytes;
     switch (part) {
       case AreaPart::lines:
         return {lines, eager};
@@ -260,8 +266,8 @@ class NodeSegment {
   Attendance& attendance(int rank) const noexcept { return *at<Attendance>(rank, (callSlots + 7) * cacheLine); }
   PostTime& postTime(int rank) const noexcept { return *at<PostTime>(rank, (callSlots + 8) * cacheLine); }
   std::byte* eagerRing(int rank) const noexcept { return area(rank) + pageBytes; }
-  std::size_t eagerRingBytes() const noexcept { return eagerSlots * eagerStride(geometry_); }
-  std::byte* arena(int rank) const noexcept { return area(rank) + pageBytes + eagerSlots * eagerStride(geometry_); }
+  std::size_t eagerRingBytes() const noexcept { return eagerRingBytes(geometry_); }
+  std::byte* arena(int rank) const noexcept { return eagerRing(rank) + eagerRingBytes(); }
   std::byte* pairBuffer(int rank) const noexcept { return arena(rank) + geometry_.arenaBytes; }
   PairSend& pairSend(int sender, int receiver) const noexcept {
     return reinterpret_cast<PairSend*>(pairLines(sender))[receiver];
@@ -309,11 +315,9 @@ class NodeSegment {
   MessagePair* messagePair(int owner, int peer) const noexcept {
     return reinterpret_cast<MessagePair*>(messageSlot(owner, 0) + allSlotBytes) + peer;
   }
-  /// What the longest post takes (engine/shm/post_ring.hpp), and at least as much.
-  static std::size_t eagerStride(const NodeGeometry& g) noexcept { return g.eagerBytes + 17 * cacheLine; }
+  static std::size_t eagerRingBytes(const NodeGeometry& g) noexcept { return eagerSlots * roomForPost(g.eagerBytes); }
   static std::size_t areaBytes(const NodeGeometry& g) noexcept {
-    const auto bytes =
-        pageBytes + eagerSlots * eagerStride(g) + g.arenaBytes + g.pairBytes + pairLineBytes(g) + messageBytes(g);
+    const auto bytes = pageBytes + eagerRingBytes(g) + g.arenaBytes + g.pairBytes + pairLineBytes(g) + messageBytes(g);
     return (bytes + pageBytes - 1) / pageBytes * pageBytes;
   }
   std::byte* area(int rank) const noexcept { return base_ + areaOffset(geometry_, rank); }
