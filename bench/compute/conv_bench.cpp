@@ -4,32 +4,18 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
-#include <charconv>
 #include <cstdio>
 #include <stdexcept>
 
 #include "compute/conv_chain.hpp"
 #include "compute/drawn_layers.hpp"
+#include "compute/openblas_core.hpp"
 #include "support/command_line.hpp"
 #include "support/output.hpp"
 #include "support/turns.hpp"
 
 namespace tacc::bench {
 namespace {
-
-/// "N" or "N:SEED".
-void readRandom(const std::string& text, ConvOptions& options) {
-  const char* const end = text.data() + text.size();
-  auto [rest, error] = std::from_chars(text.data(), end, options.drawn);
-  if (error == std::errc() && rest != end && *rest == ':') {
-    const auto seed = std::from_chars(rest + 1, end, options.seed);
-    rest = seed.ptr;
-    error = seed.ec;
-  }
-
-  if (error != std::errc() || rest != end || options.drawn < 1)
-    throw std::invalid_argument(fmt::format("--random takes N or N:SEED, whole numbers, not \"{}\"", text));
-}
 
 ConvOptions parseConv(int argc, char** argv) {
   ConvOptions options;
@@ -71,8 +57,8 @@ ConvOptions parseConv(int argc, char** argv) {
   app.add_option("--json", options.jsonFile, "write the results to this file");
   app.add_option("--plot", options.plotFile, "draw the results into this SVG file");
   tools::parseCommandLine(app, "tacc_bench conv", argc, argv, [&] {
-    if (!random.empty()) readRandom(random, options);
-    if (options.networks.empty() && options.drawn == 0)
+    if (!random.empty()) options.drawn = parseDrawnSet(random);
+    if (options.networks.empty() && options.drawn.count == 0)
       throw std::invalid_argument("what to measure is missing: --net NAMES or --random N:SEED");
     if (!passes.empty()) options.passes.clear();
     for (const std::string& pass : passes) {
@@ -82,7 +68,7 @@ ConvOptions parseConv(int argc, char** argv) {
     }
     if (options.processorTime && options.threads > 1) throw std::invalid_argument("--cpu-time is for one thread");
     if (options.chains && (options.plain || options.nhwc || options.numbers.areBfloat16 || !passes.empty() ||
-                           !options.algorithm.empty() || options.drawn > 0))
+                           !options.algorithm.empty() || options.drawn.count > 0))
       throw std::invalid_argument("--chains is forward, of networks, in blocks and float32, by the library's choice");
     if (options.plain && options.nhwc) throw std::invalid_argument("--plain and --nhwc are different layouts");
     for (const std::string& name : options.peers) {
@@ -167,6 +153,9 @@ int runConvBench(int argc, char** argv) {
   ConvReport report;
   report.options = parseConv(argc, argv);
   const ConvOptions& options = report.options;
+#ifdef TACC_BENCH_OPENBLAS
+  if (std::find(options.peers.begin(), options.peers.end(), "openblas") != options.peers.end()) useVectorsInOpenblas();
+#endif
   const char* isa = taccComputeIsa();
   if (isa == nullptr) throw std::runtime_error(taccGetLastError(nullptr));
   report.isa = isa;
@@ -176,7 +165,7 @@ int runConvBench(int argc, char** argv) {
   bool isRight = true;
   std::vector<tools::Network> networks;
   for (const std::string& name : options.networks) networks.push_back(tools::findNetwork(name));
-  if (options.drawn > 0) networks.push_back({"drawn", drawLayers(options.drawn, options.seed)});
+  if (options.drawn.count > 0) networks.push_back({"drawn", drawLayers(options.drawn.count, options.drawn.seed)});
   const auto keep = [&](ConvResult result) {
     isRight = isRight && result.wrong == 0;
     report.results.push_back(std::move(result));

@@ -6,13 +6,13 @@
 #include <vector>
 
 #include "compute/conv_problem.hpp"
+#include "compute/draws.hpp"
 
 namespace tacc::bench {
 
 struct ConvOptions {
   std::vector<std::string> networks;
-  int drawn = 0;           ///< layers drawn at random, besides
-  std::uint64_t seed = 1;  ///< of the drawing
+  DrawnSet drawn;  ///< layers drawn at random, besides
   std::vector<int> batches = {1};
   std::vector<taccConvPass_t> passes = {taccConvForward};
   std::vector<std::string> peers;

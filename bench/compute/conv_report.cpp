@@ -87,7 +87,7 @@ namespace {
 /// The numbers of images that were asked for; 0 stands for layers that bring their own.
 std::vector<int> batchesOf(const ConvReport& report) {
   std::vector<int> batches = report.options.batches;
-  if (report.options.drawn > 0) batches.push_back(0);
+  if (report.options.drawn.count > 0) batches.push_back(0);
   return batches;
 }
 

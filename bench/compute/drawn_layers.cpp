@@ -3,9 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
-#include <numeric>
-#include <random>
+
+#include "compute/draws.hpp"
 
 namespace tacc::bench {
 namespace {
@@ -13,20 +12,11 @@ namespace {
 constexpr double leastOperations = 1e5, mostOperations = 4e9;
 constexpr double mostFloats = 1 << 26;  // of a tensor
 
-/// Draws what a layer is made of. Not with the standard's distributions, which differ between libraries.
-class Draws {
+/// What a layer is made of.
+class LayerDraws : public Draws {
  public:
-  explicit Draws(std::uint64_t seed) : random_(seed) {}
+  using Draws::Draws;
 
-  int upTo(int most) { return static_cast<int>(random_() % (static_cast<std::uint64_t>(most) + 1)); }
-  bool isOnce(int in) { return upTo(in - 1) == 0; }
-  /// By its logarithm, from 1.
-  int size(int most) {
-    const double uniform = static_cast<double>(random_() >> 11) * 0x1p-53;
-    const int drawn = static_cast<int>(std::exp(uniform * std::log(most + 1.0)));
-    const bool isRound = isOnce(2) && drawn >= 8;
-    return std::clamp(isRound ? drawn / 8 * 8 : drawn, 1, most);
-  }
   int kernel() {
     constexpr int usual[] = {1, 1, 1, 3, 3, 3, 3, 5, 5, 7};
     return isOnce(4) ? 1 + upTo(10) : usual[upTo(9)];
@@ -61,9 +51,6 @@ class Draws {
     l.batch = isOnce(2) ? 1 : 1 << upTo(4);
     return l;
   }
-
- private:
-  std::mt19937_64 random_;
 };
 
 bool isPossible(const tools::Layer& l) {
@@ -80,7 +67,7 @@ bool isPossible(const tools::Layer& l) {
 }  // namespace
 
 std::vector<tools::Layer> drawLayers(int count, std::uint64_t seed) {
-  Draws draws(seed);
+  LayerDraws draws(seed);
   std::vector<tools::Layer> layers;
   while (static_cast<int>(layers.size()) < count) {
     tools::Layer layer = draws.layer();

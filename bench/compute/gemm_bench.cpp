@@ -7,6 +7,8 @@
 #include <cstdio>
 #include <stdexcept>
 
+#include "compute/draws.hpp"
+#include "compute/openblas_core.hpp"
 #include "support/command_line.hpp"
 #include "support/output.hpp"
 #include "support/turns.hpp"
@@ -27,9 +29,13 @@ GemmOptions parseGemm(int argc, char** argv) {
   std::string peers;
   for (const GemmPeer& peer : gemmPeers()) peers += (peers.empty() ? "" : ", ") + peer.name;
   std::vector<std::string> shapes = CLI::detail::split(usualShapes, ',');
+  std::string random, transposed;
   int batch = 1;
   app.add_option("--shapes", shapes, "MxNxK, several with commas (squares and layers of known networks)")
       ->delimiter(',');
+  app.add_option("--random", random, "N or N:SEED: N shapes drawn at random, in place of the usual ones");
+  app.add_option("--transpose", transposed, "matrices that are stored as their transposes: a, b or ab")
+      ->check(CLI::IsMember({"a", "b", "ab"}));
   app.add_option("--batch", batch, "so many products of each shape in a call (1)")->check(tools::isPositive);
   app.add_option("--peer", options.peers, "compare with " + (peers.empty() ? "(none was built in)" : peers))
       ->delimiter(',');
@@ -42,7 +48,18 @@ GemmOptions parseGemm(int argc, char** argv) {
   app.add_option("--json", options.jsonFile, "write the results to this file");
   app.add_option("--plot", options.plotFile, "draw the results into this SVG file");
   tools::parseCommandLine(app, "tacc_bench gemm", argc, argv, [&] {
-    for (const std::string& shape : shapes) options.shapes.push_back(parseGemmShape(shape, batch));
+    if (!random.empty()) {
+      const DrawnSet set = parseDrawnSet(random);
+      options.shapes = drawGemmShapes(set.count, set.seed);
+    }
+    const bool areNamed = app.count("--shapes") > 0 || random.empty();
+    for (const std::string& shape : areNamed ? shapes : std::vector<std::string>())
+      options.shapes.push_back(parseGemmShape(shape, batch));
+    for (GemmShape& shape : options.shapes) {
+      shape.batch = batch;
+      shape.transposeA = transposed.starts_with('a');
+      shape.transposeB = transposed.ends_with('b');
+    }
     if (options.processorTime && options.threads > 1) throw std::invalid_argument("--cpu-time is for one thread");
     for (const std::string& name : options.peers) {
       const auto isNamed = [&](const GemmPeer& peer) { return peer.name == name; };
@@ -90,6 +107,9 @@ int runGemmBench(int argc, char** argv) {
   GemmReport report;
   report.options = parseGemm(argc, argv);
   const GemmOptions& options = report.options;
+#ifdef TACC_BENCH_OPENBLAS
+  if (std::find(options.peers.begin(), options.peers.end(), "openblas") != options.peers.end()) useVectorsInOpenblas();
+#endif
   const char* isa = taccComputeIsa();
   if (isa == nullptr) throw std::runtime_error(taccGetLastError(nullptr));
   report.isa = isa;

@@ -6,9 +6,15 @@
 #include <charconv>
 #include <stdexcept>
 
+#include "compute/draws.hpp"
+
 namespace tacc::bench {
 
-std::string GemmShape::text() const { return fmt::format("{}x{}x{}", m, n, k); }
+std::string GemmShape::text() const {
+  const bool isPlain = !transposeA && !transposeB;
+  return fmt::format("{}x{}x{}{}", m, n, k,
+                     isPlain ? "" : fmt::format(" {}{}", transposeA ? 'T' : 'N', transposeB ? 'T' : 'N'));
+}
 
 GemmShape parseGemmShape(const std::string& text, int batch) {
   int sizes[3] = {};
@@ -23,6 +29,20 @@ GemmShape parseGemmShape(const std::string& text, int batch) {
     at = next + (isLast ? 0 : 1);
   }
   return {sizes[0], sizes[1], sizes[2], batch};
+}
+
+std::vector<GemmShape> drawGemmShapes(int count, std::uint64_t seed) {
+  constexpr int mostOfSize = 2048;
+  constexpr double leastOperations = 4e4, mostOperations = 4e9;
+  Draws draws(seed);
+  std::vector<GemmShape> shapes;
+  while (static_cast<int>(shapes.size()) < count) {
+    GemmShape shape{};
+    for (int* size : {&shape.m, &shape.n, &shape.k}) *size = draws.size(mostOfSize);
+    shape.batch = 1;
+    if (shape.operations() >= leastOperations && shape.operations() <= mostOperations) shapes.push_back(shape);
+  }
+  return shapes;
 }
 
 GemmProblem::GemmProblem(const GemmShape& theShape)
@@ -47,10 +67,12 @@ std::size_t GemmProblem::countWrong(const float* c) const {
     // Both ends and a walk over the middle.
     const std::size_t near = std::min(i / 2, resultSize() - 1);
     const std::size_t index = i >= 16 ? i * 2654435761U % resultSize() : i % 2 == 0 ? near : resultSize() - 1 - near;
-    const float* const row = a.data() + index / n * k;
-    const float* const column = b.data() + index / (m * n) * k * n + index % n;
+    const std::size_t product = index / (m * n), row = index / n % m, column = index % n;
+    const float* const ofA = a.data() + product * m * k + (shape.transposeA ? row : row * k);
+    const float* const ofB = b.data() + product * k * n + (shape.transposeB ? column * k : column);
     double sum = 0;
-    for (std::size_t l = 0; l < k; ++l) sum += double{row[l]} * column[l * n];
+    for (std::size_t l = 0; l < k; ++l)
+      sum += double{ofA[shape.transposeA ? l * m : l]} * ofB[shape.transposeB ? l : l * n];
     wrong += !(c[index] == sum);
   }
   return wrong;

@@ -13,13 +13,18 @@ namespace tacc::bench {
 struct GemmShape {
   int m, n, k;
   int batch;
+  bool transposeA = false, transposeB = false;  ///< stored as k rows of m, and n rows of k
   double operations() const { return 2.0 * m * n * k * batch; }
-  /// "64x128x256".
+  /// "64x128x256", with BLAS's letters behind it where a matrix is transposed: "64x128x256 TN".
   std::string text() const;
 };
 
 /// Reads "MxNxK". Throws std::invalid_argument that says what is wrong.
 GemmShape parseGemmShape(const std::string& text, int batch);
+
+/// `count` shapes, the same for the same seed: sizes from 1 to 2,048, drawn by their logarithm, of 40,000 to 4e9
+/// operations.
+std::vector<GemmShape> drawGemmShapes(int count, std::uint64_t seed);
 
 /// Row-major matrices, one after the other. Small integers, so every order of summing gives the same.
 struct GemmProblem {

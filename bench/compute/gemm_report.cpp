@@ -24,6 +24,8 @@ std::string gemmJson(const GemmReport& report) {
                                {"n", r.shape.n},
                                {"k", r.shape.k},
                                {"batch", r.shape.batch},
+                               {"transpose_a", r.shape.transposeA},
+                               {"transpose_b", r.shape.transposeB},
                                {"threads", report.options.threads},
                                {"packs", report.options.packs},
                                {"isa", report.isa},
@@ -42,7 +44,7 @@ std::string gemmLine(const GemmReport& report, const GemmResult& r) {
     return time.wrong == 0 ? std::string() : fmt::format(" WRONG {}", time.wrong);
   };
   std::string line =
-      fmt::format("{:>16} {:>4} {:7.1f} {:4.0f}% {:14}{}", r.shape.text(), r.shape.batch, r.gflops(r.tacc),
+      fmt::format("{:>18} {:>4} {:7.1f} {:4.0f}% {:14}{}", r.shape.text(), r.shape.batch, r.gflops(r.tacc),
                   100 * r.shape.operations() / r.tacc.seconds / report.peak, r.tacc.implementation, wrong(r.tacc));
   for (const auto& [name, peer] : r.peers) {
     line += fmt::format(" {} {:.1f} x{:.2f} {}{}", name, r.gflops(peer), peer.seconds / r.tacc.seconds,

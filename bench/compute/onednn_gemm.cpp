@@ -16,8 +16,8 @@ class OnednnGemm final : public GemmContestant {
   explicit OnednnGemm(const GemmProblem& problem)
       : problem_(problem), engine_(dnnl::engine::kind::cpu, 0), stream_(engine_), c_(problem.resultSize()) {
     const GemmShape& s = problem.shape;
-    const Memory::desc a = plain({s.batch, s.m, s.k});
-    const Memory::desc c = plain({s.batch, s.m, s.n});
+    const Memory::desc a = stored({s.batch, s.m, s.k}, s.transposeA);
+    const Memory::desc c = stored({s.batch, s.m, s.n}, false);
     const Memory::desc anyB({s.batch, s.k, s.n}, Memory::data_type::f32, Memory::format_tag::any);
     // oneDNN 3 describes a primitive in one step; 2 in two.
 #if DNNL_VERSION_MAJOR >= 3
@@ -40,7 +40,7 @@ class OnednnGemm final : public GemmContestant {
   }
   void pack() final {
     const GemmShape& s = problem_.shape;
-    Memory from(plain({s.batch, s.k, s.n}), engine_, const_cast<float*>(problem_.b.data()));
+    Memory from(stored({s.batch, s.k, s.n}, s.transposeB), engine_, const_cast<float*>(problem_.b.data()));
     dnnl::reorder(from, packed_).execute(stream_, from, packed_);
     stream_.wait();
   }
@@ -48,8 +48,8 @@ class OnednnGemm final : public GemmContestant {
   const float* result() override { return c_.data(); }
 
  private:
-  static Memory::desc plain(const Memory::dims& dims) {
-    return {dims, Memory::data_type::f32, Memory::format_tag::abc};
+  static Memory::desc stored(const Memory::dims& dims, bool isTransposed) {
+    return {dims, Memory::data_type::f32, isTransposed ? Memory::format_tag::acb : Memory::format_tag::abc};
   }
 
   const GemmProblem& problem_;

@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "compute/conv_problem.hpp"
+#include "compute/openblas_core.hpp"
 
 extern "C" void openblas_set_num_threads(int);
 
@@ -25,7 +26,7 @@ class OpenblasContestant final : public ConvContestant {
       for (int g = 0; g < l.groups; ++g) runGroup(n, g);
     }
   }
-  std::string implementation() const override { return "im2col sgemm"; }
+  std::string implementation() const override { return "im2col sgemm " + openblasCore(); }
   std::vector<float> result() override { return {result_.data(), result_.data() + result_.size()}; }
 
  private:

@@ -2,11 +2,9 @@
 #include <cblas.h>
 
 #include "compute/gemm_problem.hpp"
+#include "compute/openblas_core.hpp"
 
-extern "C" {
-void openblas_set_num_threads(int);
-char* openblas_get_corename();
-}
+extern "C" void openblas_set_num_threads(int);
 
 namespace tacc::bench {
 namespace {
@@ -18,11 +16,12 @@ class OpenblasGemm final : public GemmContestant {
   void run() override {
     const GemmShape& s = problem_.shape;
     for (std::ptrdiff_t i = 0; i < s.batch; ++i) {
-      cblas_sgemm(CblasRowMajor, CblasNoTrans, CblasNoTrans, s.m, s.n, s.k, 1, problem_.a.data() + i * s.m * s.k, s.k,
-                  problem_.b.data() + i * s.k * s.n, s.n, 0, c_.data() + i * s.m * s.n, s.n);
+      cblas_sgemm(CblasRowMajor, s.transposeA ? CblasTrans : CblasNoTrans, s.transposeB ? CblasTrans : CblasNoTrans,
+                  s.m, s.n, s.k, 1, problem_.a.data() + i * s.m * s.k, s.transposeA ? s.m : s.k,
+                  problem_.b.data() + i * s.k * s.n, s.transposeB ? s.k : s.n, 0, c_.data() + i * s.m * s.n, s.n);
     }
   }
-  std::string implementation() const override { return std::string("sgemm ") + openblas_get_corename(); }
+  std::string implementation() const override { return "sgemm " + openblasCore(); }
   const float* result() override { return c_.data(); }
 
  private:

@@ -19,6 +19,8 @@ class TaccGemm final : public GemmContestant {
     desc.n = problem.shape.n;
     desc.k = problem.shape.k;
     desc.batch = problem.shape.batch;
+    desc.transposeA = problem.shape.transposeA ? 1 : 0;
+    desc.transposeB = problem.shape.transposeB ? 1 : 0;
     desc.maxWorkers = threads;
     taccGemmPlan_t plan = nullptr;
     check(taccGemmPlanCreate(&plan, &desc));

@@ -2,9 +2,11 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 #include <stdexcept>
 
+#include "compute/draws.hpp"
 #include "compute/gemm_bench.hpp"
 #include "coordinator/bars.hpp"
 
@@ -26,7 +28,12 @@ TEST(GemmBench, ReadsShapes) {
 }
 
 TEST(GemmBench, ResultsAreRightForEveryPeer) {
-  for (const GemmShape& shape : {GemmShape{7, 33, 19, 1}, {64, 64, 300, 1}, {5, 16, 9, 4}}) {
+  for (const GemmShape& shape : {GemmShape{7, 33, 19, 1},
+                                 {64, 64, 300, 1},
+                                 {5, 16, 9, 4},
+                                 {7, 33, 19, 2, true, false},
+                                 {7, 33, 19, 2, false, true},
+                                 {7, 33, 19, 1, true, true}}) {
     const GemmProblem problem(shape);
     const auto own = makeTaccGemm(problem, 1);
     own->run();
@@ -38,6 +45,27 @@ TEST(GemmBench, ResultsAreRightForEveryPeer) {
       EXPECT_EQ(problem.countWrong(contestant->result()), 0U) << peer.name << " " << shape.text();
     }
   }
+}
+
+TEST(GemmBench, DrawsTheSameShapesForASeed) {
+  const std::vector<GemmShape> shapes = drawGemmShapes(200, 7), same = drawGemmShapes(200, 7);
+  int few = 0;
+  for (std::size_t i = 0; i < shapes.size(); ++i) {
+    EXPECT_EQ(shapes[i].text(), same[i].text());
+    EXPECT_GE(shapes[i].operations(), 4e4);
+    EXPECT_LE(shapes[i].operations(), 4e9);
+    few += std::min({shapes[i].m, shapes[i].n, shapes[i].k}) <= 8 ? 1 : 0;
+  }
+  EXPECT_GE(few, 20);
+  EXPECT_NE(shapes[0].text(), drawGemmShapes(1, 8)[0].text());
+  EXPECT_EQ((GemmShape{2, 3, 4, 1, true, false}.text()), "2x3x4 TN");
+}
+
+TEST(GemmBench, ReadsDrawnSets) {
+  EXPECT_EQ(parseDrawnSet("12").count, 12);
+  EXPECT_EQ(parseDrawnSet("12:345").seed, 345U);
+  for (const char* wrong : {"", "0", "-1", "x", "5:", "5:x", "5:1x", ":5", "5 "})
+    EXPECT_THROW(parseDrawnSet(wrong), std::invalid_argument) << wrong;
 }
 
 TEST(GemmBench, NoticesWrongResults) {

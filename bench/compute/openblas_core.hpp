@@ -1,0 +1,16 @@
+// The instruction set that OpenBLAS computes with.
+#pragma once
+
+#include <string>
+
+namespace tacc::bench {
+
+/// OpenBLAS's name for the CPU that it has kernels for, such as "SkylakeX".
+std::string openblasCore();
+
+/// An OpenBLAS that is older than its CPU does not know it and takes kernels of SSE. Where tacc has wider vectors, and
+/// OPENBLAS_CORETYPE does not say otherwise, starts the program again with those that OpenBLAS has for them; it reads
+/// the variable when it is loaded.
+void useVectorsInOpenblas();
+
+}  // namespace tacc::bench
