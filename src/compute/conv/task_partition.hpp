@@ -48,6 +48,8 @@ class TaskPartition {
     areGroupsInTurn_ = channelGroups_ > 1 && driver.tilesInOrder() < driver.tiles();
   }
 
+  /// No two tasks are of the same tiles.
+  bool isByTiles() const { return outputParts_ == 1; }
   std::size_t tasks() const { return imageParts_ * channelGroups_ * tileParts_ * outputParts_; }
 
   struct Task {

@@ -35,40 +35,26 @@ FewColumns::FewColumns(const Description& d, int first, const conv::KernelSet& k
 std::size_t FewColumns::packedFloats() const { return static_cast<std::size_t>(paddedDepth(d_) * d_.n); }
 
 void FewColumns::pack(const float* b, float* packed) const {
-  for (int j = 0; j < d_.n; ++j, packed += paddedDepth(d_)) {
-    const std::ptrdiff_t column = first_ + j;
-    for (int depth = 0; depth < d_.k; ++depth) {
-      packed[depth] = d_.transposeB ? b[column * d_.ldb + depth] : b[depth * d_.ldb + column];
-    }
-    std::fill(packed + d_.k, packed + paddedDepth(d_), 0.0F);
+  const std::ptrdiff_t column = paddedDepth(d_);
+  if (d_.transposeB) {
+    for (int j = 0; j < d_.n; ++j) std::copy_n(b + (first_ + j) * d_.ldb, d_.k, packed + j * column);
+  } else {
+    kernels_.transpose(b + first_, d_.ldb, d_.k, d_.n, packed, column, false);
   }
+  for (int j = 0; j < d_.n; ++j) std::fill(packed + j * column + d_.k, packed + (j + 1) * column, 0.0F);
 }
 
 void FewColumns::run(const float* a, std::ptrdiff_t rowStride, const float* packed, const float* bias, float* c,
                      int from, int to) const {
-  const std::ptrdiff_t whole = d_.k / blockLength * blockLength;
-  alignas(64) float ends[rowsAtOnce * blockLength];
   for (int row = from; row < to; row += rowsAtOnce) {
     const int rows = std::min(rowsAtOnce, to - row);
     float* const results = c + row * d_.ldc + first_;
     layers::InnerProductCall call{nullptr, rowStride, rows,    nullptr, paddedDepth(d_),
                                   d_.n,    0,         results, d_.ldc,  d_.accumulate};
-    for (std::ptrdiff_t depth = 0; depth < whole; depth += chunkDepth, call.adds = true) {
+    for (std::ptrdiff_t depth = 0; depth < d_.k; depth += chunkDepth, call.adds = true) {
       call.rows = a + row * rowStride + depth;
       call.columns = packed + depth;
-      call.depth = std::min(chunkDepth, whole - depth);
-      kernels_.innerProducts(call);
-    }
-    if (whole < d_.k) {
-      // What comes behind a row is not to be read.
-      std::fill_n(ends, rows * blockLength, 0.0F);
-      for (int r = 0; r < rows; ++r) {
-        std::copy_n(a + (row + r) * rowStride + whole, d_.k - whole, ends + std::ptrdiff_t{r} * blockLength);
-      }
-      call.rows = ends;
-      call.rowStride = blockLength;
-      call.columns = packed + whole;
-      call.depth = blockLength;
+      call.depth = std::min(chunkDepth, d_.k - depth);
       kernels_.innerProducts(call);
     }
     if (d_.bias || d_.relu) finish(results, rows, bias);

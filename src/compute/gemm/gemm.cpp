@@ -1,12 +1,13 @@
 #include "compute/gemm/gemm.hpp"
 
 #include <algorithm>
-#include <cstring>
+#include <cmath>
 
 #include "compute/conv/amx/bf16x3_jobs.hpp"
 #include "compute/conv/cost.hpp"
 #include "compute/conv/shape.hpp"
 #include "compute/conv/task_partition.hpp"
+#include "compute/gemm/packed_tiles.hpp"
 #include "core/error.hpp"
 
 namespace tacc::gemm {
@@ -21,39 +22,19 @@ taccActivation_t activationOf(const Description& d) { return d.relu ? taccActiva
 
 constexpr std::size_t roundedFloats(std::size_t floats) { return (floats + 15) / 16 * 16; }
 
-/// Rows a multiple of this many bytes apart share a few places of the L1 cache, where a tile needs many rows at
-/// once.
-constexpr std::size_t aliasBytes = 2048;
-
-bool alias(std::ptrdiff_t stride) { return static_cast<std::size_t>(stride) * sizeof(float) % aliasBytes == 0; }
-
-/// Whether A has to be copied, a row after the other, before tiles of vectors multiply it.
-bool isCopied(const Description& d) { return d.transposeA || (d.m > 4 && alias(d.lda)); }
-
-/// What copying A takes that few columns would read where it is; 0 where they would not.
-double copyCycles(const Description& d) {
-  if (d.transposeA || !isCopied(d)) return 0;
-  const double floats = double(d.m) * d.k;
-  return floats * (conv::staysInL2(static_cast<std::size_t>(floats) * sizeof(float)) ? 0.2 : 0.6);
-}
+/// Rows of C, or of A, that are a task where nothing else says how many.
+constexpr int rowsOfTask = 64, rowsOfCopy = 16;
 
 /// More columns than that are not few: the L1 cache has no room for a part of each.
 constexpr int mostFewColumns = 32;
 
-/// Floats from row to row of A as it is multiplied.
-std::ptrdiff_t rowStride(const Description& d) {
-  if (!isCopied(d)) return d.lda;
-  const auto rounded = static_cast<std::ptrdiff_t>(roundedFloats(static_cast<std::size_t>(d.k)));
-  return alias(rounded) ? rounded + blockLength : rounded;
-}
-
 /// The columns [first, end) as output channels.
-conv::DirectShape shapeOf(const Description& d, int first, int end) {
+conv::DirectShape shapeOf(const Description& d, std::ptrdiff_t rowStride, int first, int end) {
   conv::DirectShape c{};
   for (int left = d.k; left > 0; left -= depthAtOnce) c.inCounts.push_back(std::min(left, depthAtOnce));
   c.inHeight = c.outHeight = 1;
   c.inWidth = c.outWidth = d.m;
-  c.inPixel = rowStride(d);
+  c.inPixel = rowStride;
   c.inLine = c.inPixel * d.m;
   c.inPlane = depthAtOnce;
   c.outBlocks = conv::ceilDivide(end - first, blockLength);
@@ -65,6 +46,14 @@ conv::DirectShape shapeOf(const Description& d, int first, int end) {
   c.strideHeight = c.strideWidth = 1;
   c.taps = {{0, 0}};
   return c;
+}
+
+/// Of tiles of vectors, which read all of B for a part of the rows at a time.
+double plainCycles(const conv::DirectDriver& driver) {
+  const std::size_t bytes = driver.packedFloats() * sizeof(float);
+  if (conv::staysInL2(bytes)) return driver.cycles();
+  const double parts = std::ceil(static_cast<double>(driver.tiles()) / static_cast<double>(driver.tilesAtOnce()));
+  return std::max(driver.cycles(), parts * static_cast<double>(bytes) / conv::bytesInCycle);
 }
 
 std::ptrdiff_t leading(const char* name, std::ptrdiff_t given, int least) {
@@ -124,14 +113,15 @@ Description understand(const taccGemmDesc_t& d) {
   return result;
 }
 
-GemmPlan::GemmPlan(const Description& description, const conv::KernelSet& kernels) : description_(description) {
+GemmPlan::GemmPlan(const Description& description, const conv::KernelSet& kernels)
+    : description_(description), rows_(description, kernels), layers_(layers::kernelTable(kernels.vectors)) {
   const int whole = description.n / blockLength * blockLength;
   if (whole > 0 && kernels.split != nullptr) {
-    const std::ptrdiff_t stride = description.transposeA ? rowStride(description) : description.lda;
-    split_.emplace(description, whole, stride, *kernels.split);
+    split_.emplace(description, whole, *kernels.split, layers_);
     // At the clock that AMX's tiles leave.
     constexpr double ofClock = conv::plainProductsInCycle / 32;
-    if (split_->cycles() < conv::DirectDriver(shapeOf(description, 0, whole), kernels).cycles() * ofClock) {
+    const conv::DirectDriver plain(shapeOf(description, rows_.stride(), 0, whole), kernels);
+    if (split_->cycles() < plainCycles(plain) * ofClock) {
       kernel_ = "amx 32x2";
       packedFloats_ = split_->packedFloats();
       if (whole < description.n) chooseKernels(whole, kernels);
@@ -151,14 +141,14 @@ void GemmPlan::chooseKernels(int first, const conv::KernelSet& kernels) {
     columns_.emplace(Columns{first, std::move(driver), packedFloats_});
     packedFloats_ += floats;
   };
-  conv::DirectDriver all(shapeOf(d, first, d.n), kernels);
-  const bool areFew = d.n - first <= mostFewColumns && copyCycles(d) > 0;
+  conv::DirectDriver all(shapeOf(d, rows_.stride(), first, d.n), kernels);
+  const bool areFew = d.n - first <= mostFewColumns && rows_.copyCycles() > 0;
   const int firstFew = areFew ? first : whole;
   if (firstFew == d.n) return addTiles(std::move(all));
   const FewColumns few(d, firstFew, kernels);
   std::optional<conv::DirectDriver> before;
-  if (first < firstFew) before.emplace(shapeOf(d, first, firstFew), kernels);
-  const double ofTiles = all.cycles() + (areFew ? copyCycles(d) : 0);
+  if (first < firstFew) before.emplace(shapeOf(d, rows_.stride(), first, firstFew), kernels);
+  const double ofTiles = all.cycles() + (areFew ? rows_.copyCycles() : 0);
   if (few.cycles() + (before ? before->cycles() : 0) >= ofTiles) return addTiles(std::move(all));
   if (before) addTiles(std::move(*before));
   if (kernel_.empty()) kernel_ = std::string(kernels.vectors) + " few columns";
@@ -167,14 +157,57 @@ void GemmPlan::chooseKernels(int first, const conv::KernelSet& kernels) {
   few_.emplace(few);
 }
 
-bool GemmPlan::copiesA() const {
-  // Few columns read rows as vectors, one behind the other, which distances do not matter to.
-  return isCopied(description_) && (description_.transposeA || columns_);
-}
+bool GemmPlan::copiesA() const { return columns_ ? rows_.areCopied() : few_ && rows_.areCopiedForFew(); }
+
+/// How the rows of C behind the split columns are cut. By rows alone, each task brings its own rows of A into its
+/// worker's memory, where they stay in the L2 cache; several that share rows need all of them before.
+struct GemmPlan::RowTasks {
+  explicit RowTasks(const GemmPlan& plan) : plan_(plan) {
+    const Description& d = plan.description_;
+    if (!plan.columns_) {
+      areCopiesOwn = true;
+      count = static_cast<std::size_t>(conv::ceilDivide(d.m, rowsOfTask));
+      return;
+    }
+    const conv::DirectDriver& driver = plan.columns_->driver;
+    partition.emplace(driver, 1, 1, d.m, plan.splitWorkers());
+    areCopiesOwn = partition->isByTiles() && driver.areTilesAlike();
+    count = partition->tasks();
+  }
+
+  struct Rows {
+    int from, to;
+  };
+  /// Of a task by rows alone.
+  Rows rows(std::size_t index) const {
+    const int m = plan_.description_.m;
+    if (!partition) {
+      const int from = static_cast<int>(index) * rowsOfTask;
+      return {from, std::min(m, from + rowsOfTask)};
+    }
+    const conv::DirectDriver& driver = plan_.columns_->driver;
+    const conv::TaskPart tiles = partition->task(driver, index).tiles;
+    return {driver.firstPixel(tiles.from), driver.firstPixel(tiles.to)};
+  }
+  /// That a copy of A has room for.
+  int rowsAtOnce() const {
+    if (!areCopiesOwn) return plan_.description_.m;
+    int most = 0;
+    for (std::size_t i = 0; i < count; ++i) most = std::max(most, rows(i).to - rows(i).from);
+    return most;
+  }
+
+  const GemmPlan& plan_;
+  std::optional<conv::TaskPartition> partition;  // of tiles, if there are any
+  bool areCopiesOwn = false;
+  std::size_t count = 0;
+};
 
 std::size_t GemmPlan::copiedFloats() const {
   if (!copiesA()) return 0;
-  return static_cast<std::size_t>(description_.m) * static_cast<std::size_t>(rowStride(description_));
+  const RowTasks tasks(*this);
+  const auto copies = static_cast<std::size_t>(tasks.areCopiesOwn ? splitWorkers() : 1);
+  return copies * rows_.floats(tasks.rowsAtOnce());
 }
 
 std::size_t GemmPlan::workspaceBytes() const {
@@ -200,39 +233,9 @@ void GemmPlan::pack(const float* b, float* packed) const {
 }
 
 void GemmPlan::packOne(const float* b, float* packed) const {
-  const Description& d = description_;
   if (split_) split_->pack(b, packed);
   if (few_) few_->pack(b, packed + packedFew_);
-  if (!columns_) return;
-  columns_->driver.pack(packed + columns_->packed, [&](float* to, int block, int depth, int, int value) {
-    const std::ptrdiff_t row = depth * std::ptrdiff_t{depthAtOnce} + value;
-    const int first = columns_->first + block * blockLength;
-    const int count = std::min(blockLength, d.n - first);
-    for (int j = 0; j < blockLength; ++j) {
-      const std::ptrdiff_t column = first + j;
-      to[j] = j >= count ? 0.0F : d.transposeB ? b[column * d.ldb + row] : b[row * d.ldb + column];
-    }
-  });
-}
-
-const float* GemmPlan::rowsOfA(const taccGemmBuffers_t& buffers, const conv::TaskExecutor& executor) const {
-  const Description& d = description_;
-  if (!copiesA()) return buffers.a;
-  auto* const rows = static_cast<float*>(buffers.workspace);
-  const std::ptrdiff_t stride = rowStride(d);
-  constexpr int rowsAtOnce = 16;
-  executor.forEach(static_cast<std::size_t>(conv::ceilDivide(d.m, rowsAtOnce)), [&](std::size_t index, int) {
-    const int from = static_cast<int>(index) * rowsAtOnce;
-    const int to = std::min(d.m, from + rowsAtOnce);
-    if (!d.transposeA) {
-      for (int i = from; i < to; ++i) std::copy_n(buffers.a + i * d.lda, d.k, rows + i * stride);
-      return;
-    }
-    for (int depth = 0; depth < d.k; ++depth) {
-      for (int i = from; i < to; ++i) rows[i * stride + depth] = buffers.a[depth * d.lda + i];
-    }
-  });
-  return rows;
+  if (columns_) packTiles(description_, columns_->first, columns_->driver, layers_, b, packed + columns_->packed);
 }
 
 void GemmPlan::run(const taccGemmBuffers_t& buffers, const conv::TaskExecutor& executor) const {
@@ -255,13 +258,12 @@ void GemmPlan::run(const taccGemmBuffers_t& buffers, const conv::TaskExecutor& e
 }
 
 void GemmPlan::runOne(const taccGemmBuffers_t& buffers, const conv::TaskExecutor& executor) const {
-  const float* const a = rowsOfA(buffers, executor);
-  if (few_) runFew(a, buffers, executor);
-  if (!columns_ && !split_) return;
+  if (!columns_ && !split_) return runRows(buffers, executor);
   taccGemmBuffers_t padded = buffers;
+  const std::size_t copied = copiedFloats();
   if (description_.bias) {
     // The kernel reads whole blocks of it.
-    float* const bias = static_cast<float*>(buffers.workspace) + copiedFloats();
+    float* const bias = static_cast<float*>(buffers.workspace) + copied;
     const auto count = static_cast<std::size_t>(description_.n);
     std::copy_n(buffers.bias, count, bias);
     std::fill_n(bias + count, roundedFloats(count) - count, 0.0F);
@@ -269,35 +271,58 @@ void GemmPlan::runOne(const taccGemmBuffers_t& buffers, const conv::TaskExecutor
   }
   if (split_) {
     auto* const workspace = static_cast<std::byte*>(buffers.workspace) + workspaceOfOne();
-    split_->run({description_.transposeA ? a : buffers.a, buffers.packedB, description_.bias ? padded.bias : nullptr,
-                 buffers.c, workspace - split_->workspaceBytes(splitWorkers())},
+    split_->run({buffers.a, buffers.packedB, description_.bias ? padded.bias : nullptr, buffers.c,
+                 workspace - split_->workspaceBytes(splitWorkers())},
                 executor);
   }
-  if (columns_) runTiles(*columns_, a, padded, executor);
+  if (columns_ || few_) runRows(padded, executor);
 }
 
-void GemmPlan::runFew(const float* a, const taccGemmBuffers_t& buffers, const conv::TaskExecutor& executor) const {
+void GemmPlan::runRows(const taccGemmBuffers_t& buffers, const conv::TaskExecutor& executor) const {
   const Description& d = description_;
-  constexpr int rowsOfTask = 64;
-  const auto tasks = d.maxWorkers > 1 ? static_cast<std::size_t>(conv::ceilDivide(d.m, rowsOfTask)) : 1;
-  executor.forEach(tasks, [&](std::size_t index, int) {
+  const RowTasks tasks(*this);
+  auto* const copies = static_cast<float*>(buffers.workspace);
+  const float* a = buffers.a;
+  if (copiesA() && !tasks.areCopiesOwn) {
+    executor.forEach(static_cast<std::size_t>(conv::ceilDivide(d.m, rowsOfCopy)), [&](std::size_t index, int) {
+      const int from = static_cast<int>(index) * rowsOfCopy, to = std::min(d.m, from + rowsOfCopy);
+      rows_.copy(buffers.a, from, to, copies + rows_.floats(from));
+    });
+    a = copies;
+  }
+  const bool areCopied = copiesA() && tasks.areCopiesOwn;
+  const std::ptrdiff_t stride = rows_.stride(copiesA());
+  const std::size_t floatsOfWorker = areCopied ? rows_.floats(tasks.rowsAtOnce()) : 0;
+  executor.forEach(tasks.count, [&](std::size_t index, int worker) {
+    const float* rows = a;
+    if (areCopied) {
+      const RowTasks::Rows mine = tasks.rows(index);
+      float* const copy = copies + static_cast<std::size_t>(worker) * floatsOfWorker;
+      rows_.copy(buffers.a, mine.from, mine.to, copy);
+      rows = copy - mine.from * stride;
+    }
+    if (few_ && tasks.areCopiesOwn) runFew(rows, stride, buffers, tasks.rows(index).from, tasks.rows(index).to);
+    if (columns_) runTiles(tasks.partition->task(columns_->driver, index), rows, buffers);
+  });
+  if (!few_ || tasks.areCopiesOwn) return;
+  executor.forEach(static_cast<std::size_t>(conv::ceilDivide(d.m, rowsOfTask)), [&](std::size_t index, int) {
     const int from = static_cast<int>(index) * rowsOfTask;
-    const int to = tasks == 1 ? d.m : std::min(d.m, from + rowsOfTask);
-    few_->run(a, copiesA() ? rowStride(d) : d.lda, buffers.packedB + packedFew_, buffers.bias, buffers.c, from, to);
+    runFew(a, stride, buffers, from, std::min(d.m, from + rowsOfTask));
   });
 }
 
-void GemmPlan::runTiles(const Columns& columns, const float* a, const taccGemmBuffers_t& buffers,
-                        const conv::TaskExecutor& executor) const {
-  const conv::DirectDriver& driver = columns.driver;
-  const conv::TaskPartition partition(driver, 1, 1, description_.m, description_.maxWorkers);
-  float* const c = buffers.c + columns.first;
-  executor.forEach(partition.tasks(), [&](std::size_t index, int) {
-    const conv::TaskPartition::Task task = partition.task(driver, index);
-    driver.run({a, buffers.packedB + columns.packed, description_.bias ? buffers.bias + columns.first : nullptr,
-                description_.accumulate ? c : nullptr, c, 1, 0, 0, task.tiles.from, task.tiles.to, task.outputs.from,
-                task.outputs.to, activationOf(description_)});
-  });
+void GemmPlan::runFew(const float* rows, std::ptrdiff_t stride, const taccGemmBuffers_t& buffers, int from,
+                      int to) const {
+  few_->run(rows, stride, buffers.packedB + packedFew_, buffers.bias, buffers.c, from, to);
+}
+
+void GemmPlan::runTiles(const conv::TaskPartition::Task& task, const float* rows,
+                        const taccGemmBuffers_t& buffers) const {
+  float* const c = buffers.c + columns_->first;
+  columns_->driver.run({rows, buffers.packedB + columns_->packed,
+                        description_.bias ? buffers.bias + columns_->first : nullptr,
+                        description_.accumulate ? c : nullptr, c, 1, 0, 0, task.tiles.from, task.tiles.to,
+                        task.outputs.from, task.outputs.to, activationOf(description_)});
 }
 
 }  // namespace tacc::gemm

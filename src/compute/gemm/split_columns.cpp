@@ -39,9 +39,9 @@ struct SplitColumns::Progress {
   Splitting* next = nullptr;  // or null
 };
 
-SplitColumns::SplitColumns(const Description& d, int columns, std::ptrdiff_t rowStride,
-                           const conv::Bf16x3Kernels& kernels)
-    : d_(d), columns_(columns), rowStride_(rowStride), kernels_(kernels) {
+SplitColumns::SplitColumns(const Description& d, int columns, const conv::Bf16x3Kernels& kernels,
+                           const layers::LayerKernels& transposing)
+    : d_(d), columns_(columns), kernels_(kernels), transposing_(transposing) {
   // Many parts read B over again from behind the L2 cache, and the first one's splitting nothing hides; many pieces of
   // a row read and write C over again.
   double best = 0;
@@ -84,13 +84,13 @@ std::size_t SplitColumns::packedFloats() const { return static_cast<std::size_t>
 std::size_t SplitColumns::splitBytes() const {
   return static_cast<std::size_t>(pairStep()) * static_cast<std::size_t>(pairsAtOnce_);
 }
-std::size_t SplitColumns::tailBytes() const {
-  const bool hasTail = d_.k % pairLength != 0;
-  return hasTail ? static_cast<std::size_t>(rowsAtOnce_) * pairLength * sizeof(float) : 0;
+bool SplitColumns::copiesPairs() const { return d_.transposeA || d_.k % pairLength != 0; }
+std::size_t SplitColumns::copyBytes() const {
+  return copiesPairs() ? static_cast<std::size_t>(rowsAtOnce_) * pairLength * sizeof(float) : 0;
 }
 std::size_t SplitColumns::workerBytes() const {
   const std::size_t sides = pieces() > 1 ? 2 : 1;
-  return sumsBytes + sides * (splitBytes() + tailBytes());
+  return sumsBytes + sides * (splitBytes() + copyBytes());
 }
 std::size_t SplitColumns::workspaceBytes(int workers) const {
   return static_cast<std::size_t>(workers) * workerBytes();
@@ -108,8 +108,10 @@ double SplitColumns::cyclesFor(int parts, int pairsAtOnce) const {
   const double deliver = conv::deliverTileCycles + (ceilDivide(pairs(), pairsAtOnce) - 1) * deliverAgain;
   const double products = rows / tileRows * columns * (6.0 * pairs() * conv::tileProductCycles + deliver);
   double cycles = split / 3 + parts * (split + products);
-  if (!conv::staysInL2(static_cast<std::size_t>(packedBytes())))
-    cycles += packedBytes() * (parts - 0.5) / conv::bytesInCycle;
+  if (!conv::staysInL2(static_cast<std::size_t>(packedBytes()))) {
+    const double ofMemory = packedBytes() / conv::bytesInCycle;
+    cycles = std::max(cycles + (parts - 0.5) * ofMemory, 2 * parts * ofMemory);
+  }
   return cycles;
 }
 
@@ -117,47 +119,61 @@ double SplitColumns::cycles() const { return cyclesFor(parts_, pairsAtOnce_); }
 
 void SplitColumns::pack(const float* b, float* packed) const {
   const conv::Bf16x3Run rows{0, 0, blockLength};
-  const auto packTile = [&](int pair, int block, std::byte* to) {
-    alignas(64) float gathered[pairLength * blockLength];
-    for (int i = 0; i < pairLength; ++i) {
-      const std::ptrdiff_t row = std::ptrdiff_t{pair} * pairLength + i;
-      for (int j = 0; j < blockLength; ++j) {
-        const std::ptrdiff_t column = std::ptrdiff_t{block} * blockLength + j;
-        const bool isThere = row < d_.k;
-        gathered[i * blockLength + j] = !isThere        ? 0.0F
-                                        : d_.transposeB ? b[column * d_.ldb + row]
-                                                        : b[row * d_.ldb + column];
+  conv::Bf16x3Work work{
+      .run = &rows, .end = &rows + 1, .rows = blockLength, .fetchRun = &rows + 1, .partStep = tileBytes};
+  alignas(64) float gathered[pairLength * blockLength];
+  const auto packTile = [&](int pair, int block) {
+    const int row = pair * pairLength, count = std::min(pairLength, d_.k - row);
+    const std::ptrdiff_t column = std::ptrdiff_t{block} * blockLength;
+    const bool isInPlace = !d_.transposeB && count == pairLength;
+    const float* from = gathered;
+    if (isInPlace) {
+      from = b + row * d_.ldb + column;
+    } else {
+      if (count < pairLength) std::fill_n(gathered, pairLength * blockLength, 0.0F);
+      if (d_.transposeB) {
+        transposing_.transpose(b + column * d_.ldb + row, d_.ldb, blockLength, count, gathered, blockLength, false);
+      } else {
+        for (int i = 0; i < count; ++i)
+          std::copy_n(b + (row + i) * d_.ldb + column, blockLength, gathered + i * blockLength);
       }
     }
-    conv::Bf16x3Work work{.run = &rows,
-                          .end = &rows + 1,
-                          .rows = blockLength,
-                          .fetchRun = &rows + 1,
-                          .even = gathered,
-                          .odd = gathered + tileFloats,
-                          .evenStep = blockLength,
-                          .oddStep = blockLength,
-                          .output = to,
-                          .partStep = tileBytes};
+    work.at = 0;
+    work.run = &rows;
+    work.even = from;
+    work.evenStep = work.oddStep = isInPlace ? d_.ldb : blockLength;
+    work.odd = from + blockLength * work.oddStep;
+    work.output = reinterpret_cast<std::byte*>(packed) + placeOfTile(pair, block);
     kernels_.split(work, blockLength);
   };
-  auto* to = reinterpret_cast<std::byte*>(packed);
-  const int blocks = columns_ / blockLength;
-  for (int first = 0; first < pairs(); first += pairsAtOnce_) {
-    for (int set = 0; set < blocks; set += setBlocks) {
-      for (int pair = first; pair < std::min(first + pairsAtOnce_, pairs()); ++pair) {
-        for (int block = set; block < std::min(set + setBlocks, blocks); ++block, to += splitTileBytes)
-          packTile(pair, block, to);
-      }
+  // Memory is read along its rows: of a transposed B for some pairs, else for all columns.
+  const int pairsTogether = d_.transposeB ? 8 : 1;
+  for (int first = 0; first < pairs(); first += pairsTogether) {
+    for (int block = 0; block < columns_ / blockLength; ++block) {
+      for (int pair = first; pair < std::min(first + pairsTogether, pairs()); ++pair) packTile(pair, block);
     }
   }
+}
+
+/// Some pairs at a time, of these some blocks at a time, and of these pair after pair.
+std::ptrdiff_t SplitColumns::placeOfTile(int pair, int block) const {
+  const int blocks = columns_ / blockLength;
+  const int first = pair / pairsAtOnce_ * pairsAtOnce_, pairsHere = std::min(pairsAtOnce_, pairs() - first);
+  const int set = block / setBlocks * setBlocks, blocksHere = std::min(setBlocks, blocks - set);
+  const std::ptrdiff_t tile =
+      std::ptrdiff_t{first} * blocks + std::ptrdiff_t{set} * pairsHere + (pair - first) * blocksHere + block - set;
+  return tile * splitTileBytes;
 }
 
 /// The work of splitting one piece, a pair after the other.
 class SplitColumns::Splitting {
  public:
   Splitting(const SplitColumns& plan, const float* a, const Piece& piece, std::byte* to)
-      : plan_(plan), from_(a + piece.row * plan.rowStride_), piece_(piece), to_(to), run_{0, 0, piece.rows} {
+      : plan_(plan),
+        from_(a + piece.row * (plan.d_.transposeA ? 1 : plan.d_.lda)),
+        piece_(piece),
+        to_(to),
+        run_{0, 0, piece.rows} {
     rows_ = roundUp(piece.rows, stripRows);
     left_ = rows_ * piece.pairs;
     load();
@@ -185,8 +201,9 @@ class SplitColumns::Splitting {
     if (pair_ >= piece_.pairs) return;
     const std::ptrdiff_t first = std::ptrdiff_t{piece_.pair + pair_} * pairLength;
     const bool isTail = first + pairLength > plan_.d_.k;
-    const std::ptrdiff_t step = isTail ? pairLength : plan_.rowStride_;
-    const float* const values = isTail ? copyOfTail(first) : from_ + first;
+    const bool isCopied = isTail || plan_.d_.transposeA;
+    const std::ptrdiff_t step = isCopied ? pairLength : plan_.d_.lda;
+    const float* const values = isCopied ? copyOfPair(first) : from_ + first;
     work_ = {.run = &run_,
              .end = &run_ + 1,
              .rows = rows_,
@@ -198,16 +215,22 @@ class SplitColumns::Splitting {
              .output = to_ + pair_ * plan_.pairStep(),
              .partStep = plan_.partStep()};
   }
-  /// The last values of the rows, with zeros behind them.
-  const float* copyOfTail(std::ptrdiff_t first) const {
-    auto* const tail = reinterpret_cast<float*>(to_ + plan_.splitBytes());
-    const std::ptrdiff_t count = plan_.d_.k - first;
-    for (int row = 0; row < piece_.rows; ++row) {
-      float* const to = tail + std::ptrdiff_t{row} * pairLength;
-      std::copy_n(from_ + row * plan_.rowStride_ + first, count, to);
-      std::fill(to + count, to + pairLength, 0.0F);
+  /// The rows' values from `first` on, with zeros behind the last ones.
+  const float* copyOfPair(std::ptrdiff_t first) const {
+    const Description& d = plan_.d_;
+    auto* const copy = reinterpret_cast<float*>(to_ + plan_.splitBytes());
+    const std::ptrdiff_t count = std::min<std::ptrdiff_t>(pairLength, d.k - first);
+    if (d.transposeA) {
+      plan_.transposing_.transpose(from_ + first * d.lda, d.lda, static_cast<int>(count), piece_.rows, copy, pairLength,
+                                   false);
+    } else {
+      for (int row = 0; row < piece_.rows; ++row)
+        std::copy_n(from_ + row * d.lda + first, count, copy + row * pairLength);
     }
-    return tail;
+    if (count == pairLength) return copy;
+    for (int row = 0; row < piece_.rows; ++row)
+      std::fill(copy + row * pairLength + count, copy + (row + 1) * pairLength, 0.0F);
+    return copy;
   }
 
   const SplitColumns& plan_;
@@ -282,7 +305,7 @@ void SplitColumns::run(const Matrices& matrices, const conv::TaskExecutor& execu
     std::byte* const memory = matrices.workspace + static_cast<std::size_t>(worker) * workerBytes();
     auto* const sums = reinterpret_cast<float*>(memory);
     const auto side = [&](int which) {
-      return memory + sumsBytes + static_cast<std::size_t>(which % 2) * (splitBytes() + tailBytes());
+      return memory + sumsBytes + static_cast<std::size_t>(which % 2) * (splitBytes() + copyBytes());
     };
     const conv::TaskPart mine = conv::partOf(parts, rowTasks, index / setTasks);
     const conv::TaskPart columns = conv::partOf(allSets, setTasks, index % setTasks);

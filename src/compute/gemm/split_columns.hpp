@@ -11,14 +11,16 @@
 #include "compute/conv/amx/bf16x3.hpp"
 #include "compute/conv/task_executor.hpp"
 #include "compute/gemm/gemm_description.hpp"
+#include "compute/layers/kernels.hpp"
 
 namespace tacc::gemm {
 
 /// Immutable once made.
 class SplitColumns {
  public:
-  /// Of the first `columns`, a multiple of 16. Rows of A are `rowStride` floats apart when they are multiplied.
-  SplitColumns(const Description& d, int columns, std::ptrdiff_t rowStride, const conv::Bf16x3Kernels& kernels);
+  /// Of the first `columns`, a multiple of 16.
+  SplitColumns(const Description& d, int columns, const conv::Bf16x3Kernels& kernels,
+               const layers::LayerKernels& transposing);
 
   std::size_t packedFloats() const;
   void pack(const float* b, float* packed) const;
@@ -51,9 +53,13 @@ class SplitColumns {
   std::ptrdiff_t partStep() const { return std::ptrdiff_t{rowsAtOnce_} * conv::rowBytes; }
   std::ptrdiff_t pairStep() const { return partStep() * conv::splitParts; }
   std::size_t splitBytes() const;
-  std::size_t tailBytes() const;
+  /// Of the rows of a piece, where the values of a pair do not follow each other or are fewer.
+  bool copiesPairs() const;
+  std::size_t copyBytes() const;
   std::size_t workerBytes() const;
   double packedBytes() const;
+  /// Of a tile of B among the packed ones, in bytes.
+  std::ptrdiff_t placeOfTile(int pair, int block) const;
   double cyclesFor(int parts, int pairsAtOnce) const;
   /// All columns of some sets of a piece.
   void multiply(const Matrices& matrices, const Piece& piece, const std::byte* split, int firstSet, int endSet,
@@ -61,8 +67,8 @@ class SplitColumns {
 
   Description d_;
   int columns_;
-  std::ptrdiff_t rowStride_;
   const conv::Bf16x3Kernels& kernels_;
+  const layers::LayerKernels& transposing_;
   int parts_ = 1, rowsAtOnce_ = 0;    // of the rows
   int chunks_ = 1, pairsAtOnce_ = 0;  // of a row's pairs
   bool fetchesB_ = false;

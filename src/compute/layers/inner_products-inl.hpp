@@ -65,16 +65,26 @@ template <int kRows, int kColumns>
 [[gnu::always_inline]] inline void innerTile(const InnerProductCall& call, const float* rows, const float* columns,
                                              float* results) {
   Vector sum[kRows][kColumns] = {};
-  for (std::ptrdiff_t x = 0; x < call.depth; x += TACC_LANES) {
+  const auto add = [&](std::ptrdiff_t x, const auto& loadRow) __attribute__((always_inline)) {
     Vector column[kColumns];
 #pragma GCC unroll 4
     for (int c = 0; c < kColumns; ++c) column[c] = load(columns + c * call.columnStride + x);
 #pragma GCC unroll 8
     for (int r = 0; r < kRows; ++r) {
-      const Vector row = load(rows + r * call.rowStride + x);
+      const Vector row = loadRow(rows + r * call.rowStride + x);
 #pragma GCC unroll 4
       for (int c = 0; c < kColumns; ++c) sum[r][c] += row * column[c];
     }
+  };
+  std::ptrdiff_t x = 0;
+  for (; x + TACC_LANES <= call.depth; x += TACC_LANES) {
+    add(
+        x, [](const float* from) __attribute__((always_inline)) { return load(from); });
+  }
+  if (x < call.depth) {  // what comes behind a row is not to be read
+    const PartOfVector part(static_cast<int>(call.depth - x));
+    add(
+        x, [&](const float* from) __attribute__((always_inline)) { return part.load(from); });
   }
   [&]<int... kTurn>(std::integer_sequence<int, kTurn...>) __attribute__((always_inline)) {
     (deliverSums<kTurn * TACC_LANES>(call, sum, results), ...);

@@ -64,7 +64,7 @@ struct InnerProductCall {
   const float* columns;
   std::ptrdiff_t columnStride;
   int columnCount;
-  std::ptrdiff_t depth;  // products of a sum, a multiple of 16
+  std::ptrdiff_t depth;  // products of a sum; columns end with zeros up to a multiple of 16
   float* results;
   std::ptrdiff_t resultStride;  // from row to row
   bool adds;                    // to what is there
@@ -162,6 +162,11 @@ struct LayerKernels {
   /// `sum` is of a block.
   void (*addPixels)(const float* from, std::ptrdiff_t pixels, std::ptrdiff_t apart, float* sum);
   void (*innerProducts)(const InnerProductCall& call);
+  /// to[c * toRow + r] = from[r * fromRow + c], of so many rows and columns of `from`.
+  void (*transpose)(const float* from, std::ptrdiff_t fromRow, int rows, int columns, float* to, std::ptrdiff_t toRow,
+                    bool isNonTemporal);
+  /// Rows of so many columns, one right behind the other, with zeros up to a multiple of 16.
+  void (*gatherRows)(const float* from, std::ptrdiff_t fromRow, int rows, int columns, float* to, bool isNonTemporal);
   /// results[r][i] (+)= column[r] * block[i], of blocks of 16 that follow each other.
   void (*outerProduct)(const float* column, std::ptrdiff_t rows, const float* block, float* results, bool adds);
   void (*sgdMomentum)(float* weights, float* velocity, const float* gradient, std::size_t count, float rate,

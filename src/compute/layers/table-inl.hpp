@@ -41,6 +41,8 @@ constexpr LayerKernels makeTable(std::string_view isa) {
           reluBackward,
           addPixels,
           innerProducts,
+          transpose,
+          gatherRows,
           outerProduct,
           sgdMomentum};
 }

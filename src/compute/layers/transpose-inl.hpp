@@ -1,5 +1,5 @@
-// Between planes of channels (NCHW) and blocks of 16 channels. Included by one file per instruction set, as
-// table-inl.hpp.
+// Transposes: of matrices, and between planes of channels (NCHW) and blocks of 16 channels. Included by one file per
+// instruction set, as table-inl.hpp.
 #include <utility>
 
 #include "compute/layers/vector-inl.hpp"
@@ -24,6 +24,59 @@ template <int kHalf>
     (std::make_integer_sequence<int, TACC_LANES>());
   }
   if constexpr (kHalf > 1) exchange<kHalf / 2>(rows);
+}
+
+/// A square of a matrix, or what there is of it at the ends.
+template <bool kIsWhole>
+[[gnu::always_inline]] inline void transposeSquare(const float* from, std::ptrdiff_t fromRow, int rows, int columns,
+                                                   float* to, std::ptrdiff_t toRow, bool isNonTemporal) {
+  Square square;
+  const PartOfVector ofColumns(columns), ofRows(rows);
+#pragma GCC unroll 16
+  for (int i = 0; i < TACC_LANES; ++i) {
+    if constexpr (kIsWhole) {
+      square[i] = load(from + i * fromRow);
+    } else {
+      square[i] = i < rows ? ofColumns.load(from + i * fromRow) : Vector{};
+    }
+  }
+  exchange<TACC_LANES / 2>(square);
+#pragma GCC unroll 16
+  for (int i = 0; i < TACC_LANES; ++i) {
+    if constexpr (kIsWhole) {
+      put(to + i * toRow, square[i], isNonTemporal);
+    } else if (i < columns) {
+      ofRows.store(to + i * toRow, square[i]);
+    }
+  }
+}
+
+inline void transpose(const float* from, std::ptrdiff_t fromRow, int rows, int columns, float* to, std::ptrdiff_t toRow,
+                      bool pastCaches) {
+  const bool isNonTemporal = pastCaches && isAligned(to) && toRow % TACC_LANES == 0;
+  for (int r = 0; r < rows; r += TACC_LANES) {
+    const float* const row = from + r * fromRow;
+    for (int c = 0; c < columns; c += TACC_LANES) {
+      float* const at = to + c * toRow + r;
+      if (rows - r >= TACC_LANES && columns - c >= TACC_LANES) {
+        transposeSquare<true>(row + c, fromRow, TACC_LANES, TACC_LANES, at, toRow, isNonTemporal);
+      } else {
+        transposeSquare<false>(row + c, fromRow, rows - r, columns - c, at, toRow, false);
+      }
+    }
+  }
+  if (isNonTemporal) endNonTemporal();
+}
+
+inline void gatherRows(const float* from, std::ptrdiff_t fromRow, int rows, int columns, float* to, bool pastCaches) {
+  const bool isNonTemporal = pastCaches && isAligned(to);
+  for (int r = 0; r < rows; ++r, from += fromRow) {
+    int c = 0;
+    for (; c + TACC_LANES <= columns; c += TACC_LANES, to += TACC_LANES) put(to, load(from + c), isNonTemporal);
+    for (; c % blockLength != 0 || c < columns; c += TACC_LANES, to += TACC_LANES)
+      put(to, PartOfVector(columns - c).load(from + c), isNonTemporal);
+  }
+  if (isNonTemporal) endNonTemporal();
 }
 
 /// Squares of planes of channels and of blocks; of the channels from `first` on there are `channels`, or all of a

@@ -13,6 +13,7 @@ using conv::TACC_CONV_ISA::broadcast;
 using conv::TACC_CONV_ISA::endNonTemporal;
 using conv::TACC_CONV_ISA::load;
 using conv::TACC_CONV_ISA::maximum;
+using conv::TACC_CONV_ISA::PartOfVector;
 using conv::TACC_CONV_ISA::store;
 using conv::TACC_CONV_ISA::stream;
 using conv::TACC_CONV_ISA::Vector;

@@ -119,6 +119,12 @@ class DirectDriver {
   std::size_t tilesInOrder() const { return tilesInOrder_; }
   /// Tiles of one line of the output. All lines have as many when no tap leaves the image.
   std::size_t tilesOfLine() const { return tiles_.size() / static_cast<std::size_t>(shape_.outHeight); }
+  /// The pixel that a tile of the only line begins with; behind the last tile the end of the line.
+  int firstPixel(std::size_t tile) const {
+    return tile == tiles_.size() ? shape_.outWidth : static_cast<int>(tiles_[tile].output / shape_.outPixel);
+  }
+  /// No group has tiles of its own.
+  bool areTilesAlike() const { return halfTiles_.empty(); }
   const std::vector<OutGroup>& groups() const { return groups_; }
   std::size_t packedFloats() const;
   /// All input channels of a result before it is written.
