@@ -153,9 +153,7 @@ int runConvBench(int argc, char** argv) {
   ConvReport report;
   report.options = parseConv(argc, argv);
   const ConvOptions& options = report.options;
-#ifdef TACC_BENCH_OPENBLAS
-  if (std::find(options.peers.begin(), options.peers.end(), "openblas") != options.peers.end()) useVectorsInOpenblas();
-#endif
+  useVectorsInOpenblas(options.peers);
   const char* isa = taccComputeIsa();
   if (isa == nullptr) throw std::runtime_error(taccGetLastError(nullptr));
   report.isa = isa;

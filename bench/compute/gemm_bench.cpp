@@ -107,9 +107,7 @@ int runGemmBench(int argc, char** argv) {
   GemmReport report;
   report.options = parseGemm(argc, argv);
   const GemmOptions& options = report.options;
-#ifdef TACC_BENCH_OPENBLAS
-  if (std::find(options.peers.begin(), options.peers.end(), "openblas") != options.peers.end()) useVectorsInOpenblas();
-#endif
+  useVectorsInOpenblas(options.peers);
   const char* isa = taccComputeIsa();
   if (isa == nullptr) throw std::runtime_error(taccGetLastError(nullptr));
   report.isa = isa;

@@ -26,7 +26,8 @@ constexpr std::array<std::string_view, 16> coresWithoutAvx = {
 
 std::string openblasCore() { return openblas_get_corename(); }
 
-void useVectorsInOpenblas() {
+void useVectorsInOpenblas(const std::vector<std::string>& peers) {
+  if (std::find(peers.begin(), peers.end(), "openblas") == peers.end()) return;
   constexpr const char* variable = "OPENBLAS_CORETYPE";
   const std::string core = openblasCore();
   const bool isOld = std::find(coresWithoutAvx.begin(), coresWithoutAvx.end(), core) != coresWithoutAvx.end();

@@ -22,9 +22,6 @@ taccActivation_t activationOf(const Description& d) { return d.relu ? taccActiva
 
 constexpr std::size_t roundedFloats(std::size_t floats) { return (floats + 15) / 16 * 16; }
 
-/// Rows of C, or of A, that are a task where nothing else says how many.
-constexpr int rowsOfTask = 64, rowsOfCopy = 16;
-
 /// More columns than that are not few: the L1 cache has no room for a part of each.
 constexpr int mostFewColumns = 32;
 
@@ -120,16 +117,17 @@ GemmPlan::GemmPlan(const Description& description, const conv::KernelSet& kernel
     split_.emplace(description, whole, *kernels.split, layers_);
     // At the clock that AMX's tiles leave.
     constexpr double ofClock = conv::plainProductsInCycle / 32;
-    const conv::DirectDriver plain(shapeOf(description, rows_.stride(), 0, whole), kernels);
+    const conv::DirectDriver plain(shapeOf(description, rows_.tileStride(), 0, whole), kernels);
     if (split_->cycles() < plainCycles(plain) * ofClock) {
       kernel_ = "amx 32x2";
       packedFloats_ = split_->packedFloats();
-      if (whole < description.n) chooseKernels(whole, kernels);
-      return;
+    } else {
+      split_.reset();
     }
-    split_.reset();
   }
-  chooseKernels(0, kernels);
+  const int first = split_ ? whole : 0;
+  if (first < description.n) chooseKernels(first, kernels);
+  cutRows();
 }
 
 void GemmPlan::chooseKernels(int first, const conv::KernelSet& kernels) {
@@ -138,16 +136,16 @@ void GemmPlan::chooseKernels(int first, const conv::KernelSet& kernels) {
   const auto addTiles = [&](conv::DirectDriver driver) {
     if (kernel_.empty()) kernel_ = std::string(kernels.vectors) + " " + driver.tileName();
     const std::size_t floats = driver.packedFloats();
-    columns_.emplace(Columns{first, std::move(driver), packedFloats_});
+    columns_ = std::make_unique<Columns>(Columns{first, std::move(driver), packedFloats_});
     packedFloats_ += floats;
   };
-  conv::DirectDriver all(shapeOf(d, rows_.stride(), first, d.n), kernels);
+  conv::DirectDriver all(shapeOf(d, rows_.tileStride(), first, d.n), kernels);
   const bool areFew = d.n - first <= mostFewColumns && rows_.copyCycles() > 0;
   const int firstFew = areFew ? first : whole;
   if (firstFew == d.n) return addTiles(std::move(all));
   const FewColumns few(d, firstFew, kernels);
   std::optional<conv::DirectDriver> before;
-  if (first < firstFew) before.emplace(shapeOf(d, rows_.stride(), first, firstFew), kernels);
+  if (first < firstFew) before.emplace(shapeOf(d, rows_.tileStride(), first, firstFew), kernels);
   const double ofTiles = all.cycles() + (areFew ? rows_.copyCycles() : 0);
   if (few.cycles() + (before ? before->cycles() : 0) >= ofTiles) return addTiles(std::move(all));
   if (before) addTiles(std::move(*before));
@@ -159,55 +157,11 @@ void GemmPlan::chooseKernels(int first, const conv::KernelSet& kernels) {
 
 bool GemmPlan::copiesA() const { return columns_ ? rows_.areCopied() : few_ && rows_.areCopiedForFew(); }
 
-/// How the rows of C behind the split columns are cut. By rows alone, each task brings its own rows of A into its
-/// worker's memory, where they stay in the L2 cache; several that share rows need all of them before.
-struct GemmPlan::RowTasks {
-  explicit RowTasks(const GemmPlan& plan) : plan_(plan) {
-    const Description& d = plan.description_;
-    if (!plan.columns_) {
-      areCopiesOwn = true;
-      count = static_cast<std::size_t>(conv::ceilDivide(d.m, rowsOfTask));
-      return;
-    }
-    const conv::DirectDriver& driver = plan.columns_->driver;
-    partition.emplace(driver, 1, 1, d.m, plan.splitWorkers());
-    areCopiesOwn = partition->isByTiles() && driver.areTilesAlike();
-    count = partition->tasks();
-  }
-
-  struct Rows {
-    int from, to;
-  };
-  /// Of a task by rows alone.
-  Rows rows(std::size_t index) const {
-    const int m = plan_.description_.m;
-    if (!partition) {
-      const int from = static_cast<int>(index) * rowsOfTask;
-      return {from, std::min(m, from + rowsOfTask)};
-    }
-    const conv::DirectDriver& driver = plan_.columns_->driver;
-    const conv::TaskPart tiles = partition->task(driver, index).tiles;
-    return {driver.firstPixel(tiles.from), driver.firstPixel(tiles.to)};
-  }
-  /// That a copy of A has room for.
-  int rowsAtOnce() const {
-    if (!areCopiesOwn) return plan_.description_.m;
-    int most = 0;
-    for (std::size_t i = 0; i < count; ++i) most = std::max(most, rows(i).to - rows(i).from);
-    return most;
-  }
-
-  const GemmPlan& plan_;
-  std::optional<conv::TaskPartition> partition;  // of tiles, if there are any
-  bool areCopiesOwn = false;
-  std::size_t count = 0;
-};
-
-std::size_t GemmPlan::copiedFloats() const {
-  if (!copiesA()) return 0;
-  const RowTasks tasks(*this);
-  const auto copies = static_cast<std::size_t>(tasks.areCopiesOwn ? splitWorkers() : 1);
-  return copies * rows_.floats(tasks.rowsAtOnce());
+void GemmPlan::cutRows() {
+  tasks_.emplace(description_.m, columns_ ? &columns_->driver : nullptr, splitWorkers());
+  if (!copiesA()) return;
+  copiedFloats_ = tasks_->areByRows() ? static_cast<std::size_t>(splitWorkers()) * rows_.floats(tasks_->mostRows())
+                                      : rows_.floats(description_.m);
 }
 
 std::size_t GemmPlan::workspaceBytes() const {
@@ -216,7 +170,7 @@ std::size_t GemmPlan::workspaceBytes() const {
 
 std::size_t GemmPlan::workspaceOfOne() const {
   std::size_t floats =
-      copiedFloats() + (description_.bias ? roundedFloats(static_cast<std::size_t>(description_.n)) : 0);
+      copiedFloats_ + (description_.bias ? roundedFloats(static_cast<std::size_t>(description_.n)) : 0);
   return floats * sizeof(float) + (split_ ? split_->workspaceBytes(splitWorkers()) : 0);
 }
 
@@ -260,10 +214,9 @@ void GemmPlan::run(const taccGemmBuffers_t& buffers, const conv::TaskExecutor& e
 void GemmPlan::runOne(const taccGemmBuffers_t& buffers, const conv::TaskExecutor& executor) const {
   if (!columns_ && !split_) return runRows(buffers, executor);
   taccGemmBuffers_t padded = buffers;
-  const std::size_t copied = copiedFloats();
   if (description_.bias) {
     // The kernel reads whole blocks of it.
-    float* const bias = static_cast<float*>(buffers.workspace) + copied;
+    float* const bias = static_cast<float*>(buffers.workspace) + copiedFloats_;
     const auto count = static_cast<std::size_t>(description_.n);
     std::copy_n(buffers.bias, count, bias);
     std::fill_n(bias + count, roundedFloats(count) - count, 0.0F);
@@ -279,41 +232,34 @@ void GemmPlan::runOne(const taccGemmBuffers_t& buffers, const conv::TaskExecutor
 }
 
 void GemmPlan::runRows(const taccGemmBuffers_t& buffers, const conv::TaskExecutor& executor) const {
-  const Description& d = description_;
-  const RowTasks tasks(*this);
+  const int m = description_.m;
+  const RowTasks& tasks = *tasks_;
+  const bool areOwn = tasks.areByRows();
+  const std::ptrdiff_t stride = rows_.stride(copiesA());
   auto* const copies = static_cast<float*>(buffers.workspace);
+  const auto forEachPart = [&](const auto& body) {
+    executor.forEach(RowTasks::partsOf(m), [&](std::size_t index, int) { body(RowTasks::part(m, index)); });
+  };
   const float* a = buffers.a;
-  if (copiesA() && !tasks.areCopiesOwn) {
-    executor.forEach(static_cast<std::size_t>(conv::ceilDivide(d.m, rowsOfCopy)), [&](std::size_t index, int) {
-      const int from = static_cast<int>(index) * rowsOfCopy, to = std::min(d.m, from + rowsOfCopy);
-      rows_.copy(buffers.a, from, to, copies + rows_.floats(from));
-    });
+  if (copiesA() && !areOwn) {
+    forEachPart([&](RowRange r) { rows_.copy(buffers.a, r.from, r.to, copies + rows_.floats(r.from)); });
     a = copies;
   }
-  const bool areCopied = copiesA() && tasks.areCopiesOwn;
-  const std::ptrdiff_t stride = rows_.stride(copiesA());
-  const std::size_t floatsOfWorker = areCopied ? rows_.floats(tasks.rowsAtOnce()) : 0;
-  executor.forEach(tasks.count, [&](std::size_t index, int worker) {
+  const auto runFew = [&](const float* rows, RowRange r) {
+    few_->run(rows, stride, buffers.packedB + packedFew_, buffers.bias, buffers.c, r.from, r.to);
+  };
+  executor.forEach(tasks.count(), [&](std::size_t index, int worker) {
     const float* rows = a;
-    if (areCopied) {
-      const RowTasks::Rows mine = tasks.rows(index);
-      float* const copy = copies + static_cast<std::size_t>(worker) * floatsOfWorker;
+    if (areOwn && copiesA()) {
+      const RowRange mine = tasks.range(index);
+      float* const copy = copies + static_cast<std::size_t>(worker) * rows_.floats(tasks.mostRows());
       rows_.copy(buffers.a, mine.from, mine.to, copy);
       rows = copy - mine.from * stride;
     }
-    if (few_ && tasks.areCopiesOwn) runFew(rows, stride, buffers, tasks.rows(index).from, tasks.rows(index).to);
-    if (columns_) runTiles(tasks.partition->task(columns_->driver, index), rows, buffers);
+    if (few_ && areOwn) runFew(rows, tasks.range(index));
+    if (columns_) runTiles(tasks.task(index), rows, buffers);
   });
-  if (!few_ || tasks.areCopiesOwn) return;
-  executor.forEach(static_cast<std::size_t>(conv::ceilDivide(d.m, rowsOfTask)), [&](std::size_t index, int) {
-    const int from = static_cast<int>(index) * rowsOfTask;
-    runFew(a, stride, buffers, from, std::min(d.m, from + rowsOfTask));
-  });
-}
-
-void GemmPlan::runFew(const float* rows, std::ptrdiff_t stride, const taccGemmBuffers_t& buffers, int from,
-                      int to) const {
-  few_->run(rows, stride, buffers.packedB + packedFew_, buffers.bias, buffers.c, from, to);
+  if (few_ && !areOwn) forEachPart([&](RowRange r) { runFew(a, r); });
 }
 
 void GemmPlan::runTiles(const conv::TaskPartition::Task& task, const float* rows,

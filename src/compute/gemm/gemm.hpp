@@ -8,9 +8,9 @@
 
 #include "compute/conv/algorithms/direct_driver.hpp"
 #include "compute/conv/task_executor.hpp"
-#include "compute/conv/task_partition.hpp"
 #include "compute/gemm/few_columns.hpp"
 #include "compute/gemm/gemm_description.hpp"
+#include "compute/gemm/row_tasks.hpp"
 #include "compute/gemm/rows_of_a.hpp"
 #include "compute/gemm/split_columns.hpp"
 #include "tacc/compute.h"
@@ -45,30 +45,30 @@ class GemmPlan {
 
   /// For the columns from `first` on.
   void chooseKernels(int first, const conv::KernelSet& kernels);
+  /// What the split columns leave.
+  void cutRows();
   /// Several products are separate tasks when they keep all workers busy, each with its own workspace; else
   /// one follows the other.
   bool areTasks() const { return description_.batch > 1 && description_.batch >= description_.maxWorkers; }
   std::size_t workspaceOfOne() const;
   void packOne(const float* b, float* packed) const;
   void runOne(const taccGemmBuffers_t& buffers, const conv::TaskExecutor& executor) const;
-  struct RowTasks;
-  /// What the split columns leave.
   void runRows(const taccGemmBuffers_t& buffers, const conv::TaskExecutor& executor) const;
   void runTiles(const conv::TaskPartition::Task& task, const float* rows, const taccGemmBuffers_t& buffers) const;
-  void runFew(const float* rows, std::ptrdiff_t stride, const taccGemmBuffers_t& buffers, int from, int to) const;
   /// Whether A is brought into the workspace, a row after the other, before it is multiplied.
   bool copiesA() const;
-  std::size_t copiedFloats() const;
   int splitWorkers() const { return areTasks() ? 1 : description_.maxWorkers; }
 
   Description description_;
   RowsOfA rows_;
   const layers::LayerKernels& layers_;
   std::optional<SplitColumns> split_;  // of whole blocks of columns, which are the first
-  std::optional<Columns> columns_;
-  std::optional<FewColumns> few_;  // of those behind whole blocks, where it is faster
-  std::size_t packedFew_ = 0;      // where their part of B begins
-  std::size_t packedFloats_ = 0;   // of one product
+  std::unique_ptr<Columns> columns_;   // stays where it is: the tasks refer to it
+  std::optional<FewColumns> few_;      // of those behind whole blocks, where it is faster
+  std::size_t packedFew_ = 0;          // where their part of B begins
+  std::size_t packedFloats_ = 0;       // of one product
+  std::optional<RowTasks> tasks_;
+  std::size_t copiedFloats_ = 0;  // of A, for all workers of one product
   std::string kernel_;
 };
 

@@ -19,8 +19,8 @@ class RowsOfA {
   bool areCopied() const { return isTransposed_ || areAlike_; }
   bool areCopiedForFew() const { return isTransposed_; }
   /// Floats from row to row, of copies or of A itself.
-  std::ptrdiff_t stride() const { return areCopied() ? copyStride_ : lda_; }
   std::ptrdiff_t stride(bool isCopy) const { return isCopy ? copyStride_ : lda_; }
+  std::ptrdiff_t tileStride() const { return stride(areCopied()); }
   std::size_t floats(int rows) const { return static_cast<std::size_t>(rows) * static_cast<std::size_t>(copyStride_); }
   /// Rows [from, to) of `a`, the first of them at `copy`.
   void copy(const float* a, int from, int to, float* copy) const;

@@ -6,10 +6,13 @@
 #include <limits>
 #include <random>
 
+#include "../guarded_buffer.hpp"
 #include "gemm_case.hpp"
 
 namespace tacc::gemm::test {
 namespace {
+
+using tacc::test::PageBuffer;
 
 TEST(Gemm, IsExactForEverySizeAndFeature) {
   std::mt19937 random(3);
@@ -77,6 +80,71 @@ TEST(Gemm, ReadsNothingBehindItsMatrices) {
     plan.run({a.data(), packed.data(), nullptr, c.data(), workspace.data(), plan.workspaceBytes()},
              conv::TaskExecutor(*taccSerialExecutor()));
     for (std::size_t i = 0; i < c.size(); ++i) EXPECT_EQ(c.data()[i], 100) << kernels->isa;
+  }
+}
+
+/// Nothing outside the matrices is read or written, however they are stored.
+TEST(Gemm, TouchesNothingOutsideItsMatrices) {
+  std::mt19937 random(12);
+  const auto from = [&](int least, int most) { return std::uniform_int_distribution<int>(least, most)(random); };
+  for (int i = 0; i < 60; ++i) {
+    taccGemmDesc_t desc = TACC_GEMM_INITIALIZER;
+    desc.m = from(1, 70);
+    desc.n = from(1, 70);
+    desc.k = i % 3 == 0 ? 512 : from(1, 70);
+    desc.transposeA = from(0, 1);
+    desc.transposeB = from(0, 1);
+    const Product product(desc);
+    const Floats expected = product.expected();
+    for (const conv::KernelSet* kernels : kernelsOfAll()) {
+      const GemmPlan plan(product.d, *kernels);
+      for (const bool isAtEnd : {false, true}) {
+        PageBuffer pagesOfA(40), pagesOfB(40), pagesOfC(10), pagesOfPacked(80), pagesOfWorkspace(200);
+        const auto place = [&](PageBuffer& pages, std::size_t bytes) {
+          return reinterpret_cast<float*>(isAtEnd ? pages.atEnd(bytes) : pages.atBegin());
+        };
+        float* const a = place(pagesOfA, product.a.size() * sizeof(float));
+        float* const b = place(pagesOfB, product.b.size() * sizeof(float));
+        float* const c = place(pagesOfC, expected.size() * sizeof(float));
+        float* const packed = place(pagesOfPacked, plan.packedFloats() * sizeof(float));
+        std::copy_n(product.a.data(), product.a.size(), a);
+        std::copy_n(product.b.data(), product.b.size(), b);
+        plan.pack(b, packed);
+        plan.run({a, packed, nullptr, c, place(pagesOfWorkspace, plan.workspaceBytes()), plan.workspaceBytes()},
+                 conv::TaskExecutor(*taccSerialExecutor()));
+        EXPECT_TRUE(std::equal(expected.data(), expected.data() + expected.size(), c))
+            << desc.m << "x" << desc.n << "x" << desc.k << " " << plan.kernel();
+      }
+    }
+  }
+}
+
+/// A packed B that is stored past the caches.
+TEST(Gemm, OfALargeMatrixIsExact) {
+  for (const int transposeB : {0, 1}) {
+    taccGemmDesc_t desc = TACC_GEMM_INITIALIZER;
+    desc.m = 2;
+    desc.n = 2075;
+    desc.k = 4100;
+    desc.transposeB = transposeB;
+    expectExact(desc);
+  }
+}
+
+/// Some workers share rows, and have copies of all of them; others bring their own.
+TEST(Gemm, OfATransposedMatrixIsExactForAnyNumberOfWorkers) {
+  for (const int m : {1, 9, 40, 300}) {
+    for (const int n : {7, 40, 200}) {
+      for (const int workers : {1, 2, 5}) {
+        taccGemmDesc_t desc = TACC_GEMM_INITIALIZER;
+        desc.m = m;
+        desc.n = n;
+        desc.k = 37;
+        desc.transposeA = 1;
+        desc.maxWorkers = workers;
+        expectExact(desc, conv::test::ThreadedExecutor(workers).get());
+      }
+    }
   }
 }
 
