@@ -7,8 +7,6 @@
 #include "compute/conv_problem.hpp"
 #include "compute/openblas_core.hpp"
 
-extern "C" void openblas_set_num_threads(int);
-
 namespace tacc::bench {
 namespace {
 

@@ -1,5 +1,6 @@
 #include "compute/openblas_core.hpp"
 
+#include <cblas.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -11,8 +12,6 @@
 #include <vector>
 
 #include "tacc/compute.h"
-
-extern "C" char* openblas_get_corename();
 
 namespace tacc::bench {
 namespace {

@@ -4,8 +4,6 @@
 #include "compute/gemm_problem.hpp"
 #include "compute/openblas_core.hpp"
 
-extern "C" void openblas_set_num_threads(int);
-
 namespace tacc::bench {
 namespace {
 
