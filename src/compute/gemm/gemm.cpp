@@ -7,7 +7,8 @@
 #include "compute/conv/cost.hpp"
 #include "compute/conv/shape.hpp"
 #include "compute/conv/task_partition.hpp"
-#include "compute/gemm/packed_tiles.hpp"
+#include "compute/gemm/gemm_prices.hpp"
+#include "compute/gemm/packed_columns.hpp"
 #include "core/error.hpp"
 
 namespace tacc::gemm {
@@ -45,12 +46,24 @@ conv::DirectShape shapeOf(const Description& d, std::ptrdiff_t rowStride, int fi
   return c;
 }
 
-/// Of tiles of vectors, which read all of B for a part of the rows at a time.
-double plainCycles(const conv::DirectDriver& driver) {
-  const std::size_t bytes = driver.packedFloats() * sizeof(float);
-  if (conv::staysInL2(bytes)) return driver.cycles();
+/// Those of the tiles, of the columns from `first` on.
+std::vector<ColumnGroup> groupsOf(const Description& d, int first, const conv::DirectDriver& driver) {
+  std::vector<ColumnGroup> result;
+  for (const conv::OutGroup& group : driver.groups()) {
+    const int width = group.blocks * blockLength;
+    const int column = first + group.firstBlock * blockLength;
+    result.push_back({column, std::min(width, d.n - column), width, group.packed});
+  }
+  return result;
+}
+
+/// Of tiles of vectors, for `columns` columns.
+double tileCycles(const Description& d, int columns, const conv::DirectDriver& driver) {
   const double parts = std::ceil(static_cast<double>(driver.tiles()) / static_cast<double>(driver.tilesAtOnce()));
-  return std::max(driver.cycles(), parts * static_cast<double>(bytes) / conv::bytesInCycle);
+  // Of few groups of columns, what is written follows itself.
+  const double lineInL2 = driver.groups().size() <= 2 ? 5 : 8;
+  constexpr double ofCall = 100;
+  return ofCall + withMatrix(withResults(driver.cycles(), d, columns, {0, lineInL2, 27}), parts, driver.packedFloats());
 }
 
 std::ptrdiff_t leading(const char* name, std::ptrdiff_t given, int least) {
@@ -117,8 +130,9 @@ GemmPlan::GemmPlan(const Description& description, const conv::KernelSet& kernel
     split_.emplace(description, whole, *kernels.split, layers_);
     // At the clock that AMX's tiles leave.
     constexpr double ofClock = conv::plainProductsInCycle / 32;
-    const conv::DirectDriver plain(shapeOf(description, rows_.tileStride(), 0, whole), kernels);
-    if (split_->cycles() < plainCycles(plain) * ofClock) {
+    const conv::DirectDriver tiles(shapeOf(description, rows_.tileStride(), 0, whole), kernels);
+    const double plain = std::min(tileCycles(description, whole, tiles), Panels(description, 0, kernels).cycles());
+    if (split_->cycles() < plain * ofClock) {
       kernel_ = "amx 32x2";
       packedFloats_ = split_->packedFloats();
     } else {
@@ -133,32 +147,64 @@ GemmPlan::GemmPlan(const Description& description, const conv::KernelSet& kernel
 void GemmPlan::chooseKernels(int first, const conv::KernelSet& kernels) {
   const Description& d = description_;
   const int whole = d.n / blockLength * blockLength;
-  const auto addTiles = [&](conv::DirectDriver driver) {
-    if (kernel_.empty()) kernel_ = std::string(kernels.vectors) + " " + driver.tileName();
-    const std::size_t floats = driver.packedFloats();
-    columns_ = std::make_unique<Columns>(Columns{first, std::move(driver), packedFloats_});
+  const auto set = [&](const char* kernel) {
+    if (kernel_.empty()) kernel_ = std::string(kernels.vectors) + " " + kernel;
+  };
+  const auto addPart = [&](std::size_t floats) {
+    const std::size_t begin = packedFloats_;
     packedFloats_ += floats;
+    return begin;
+  };
+  const auto addTiles = [&](conv::DirectDriver driver) {
+    set(driver.tileName().c_str());
+    const std::size_t packed = addPart(driver.packedFloats());
+    columns_ = std::make_unique<Columns>(Columns{first, std::move(driver), packed, {}});
+    columns_->groups = groupsOf(d, first, columns_->driver);
   };
   conv::DirectDriver all(shapeOf(d, rows_.tileStride(), first, d.n), kernels);
   const bool areFew = d.n - first <= mostFewColumns && rows_.copyCycles() > 0;
+  double least = tileCycles(d, d.n - first, all) + (areFew ? rows_.copyCycles() : 0);
+  enum class Choice { tiles, panels, fewColumns } choice = Choice::tiles;
+  Panels allPanels(d, first, kernels);
+  const double ofPanels = allPanels.cycles() + (areFew ? rows_.copyCycles() : 0);
+  if (ofPanels < least) {
+    choice = Choice::panels;
+    least = ofPanels;
+  }
   const int firstFew = areFew ? first : whole;
-  if (firstFew == d.n) return addTiles(std::move(all));
-  const FewColumns few(d, firstFew, kernels);
   std::optional<conv::DirectDriver> before;
   if (first < firstFew) before.emplace(shapeOf(d, rows_.tileStride(), first, firstFew), kernels);
-  const double ofTiles = all.cycles() + (areFew ? rows_.copyCycles() : 0);
-  if (few.cycles() + (before ? before->cycles() : 0) >= ofTiles) return addTiles(std::move(all));
+  std::optional<FewColumns> few;
+  if (firstFew < d.n) {
+    few.emplace(d, firstFew, kernels);
+    const double ofFew = few->cycles() + (before ? tileCycles(d, firstFew - first, *before) : 0);
+    if (ofFew < least) {
+      choice = Choice::fewColumns;
+      least = ofFew;
+    }
+  }
+  plainCycles_ = least;
+  if (choice == Choice::tiles) return addTiles(std::move(all));
+  if (choice == Choice::panels) {
+    set("panels");
+    packedPanels_ = addPart(allPanels.packedFloats());
+    panels_.emplace(std::move(allPanels));
+    return;
+  }
   if (before) addTiles(std::move(*before));
-  if (kernel_.empty()) kernel_ = std::string(kernels.vectors) + " few columns";
-  packedFew_ = packedFloats_;
-  packedFloats_ += few.packedFloats();
-  few_.emplace(few);
+  set("few columns");
+  packedFew_ = addPart(few->packedFloats());
+  few_.emplace(*few);
 }
 
-bool GemmPlan::copiesA() const { return columns_ ? rows_.areCopied() : few_ && rows_.areCopiedForFew(); }
+bool GemmPlan::copiesA() const { return columns_ || panels_ ? rows_.areCopied() : few_ && rows_.areCopiedForFew(); }
 
 void GemmPlan::cutRows() {
-  tasks_.emplace(description_.m, columns_ ? &columns_->driver : nullptr, splitWorkers());
+  if (panels_) {
+    tasks_.emplace(description_.m, panels_->count(), splitWorkers());
+  } else {
+    tasks_.emplace(description_.m, columns_ ? &columns_->driver : nullptr, splitWorkers());
+  }
   if (!copiesA()) return;
   copiedFloats_ = tasks_->areByRows() ? static_cast<std::size_t>(splitWorkers()) * rows_.floats(tasks_->mostRows())
                                       : rows_.floats(description_.m);
@@ -175,8 +221,7 @@ std::size_t GemmPlan::workspaceOfOne() const {
 }
 
 double GemmPlan::predictedSeconds() const {
-  const double cycles =
-      (few_ ? few_->cycles() : 0) + (split_ ? split_->cycles() : 0) + (columns_ ? columns_->driver.cycles() : 0);
+  const double cycles = plainCycles_ + (split_ ? split_->cycles() : 0);
   return cycles * description_.batch / conv::assumedHertz;
 }
 
@@ -188,8 +233,9 @@ void GemmPlan::pack(const float* b, float* packed) const {
 
 void GemmPlan::packOne(const float* b, float* packed) const {
   if (split_) split_->pack(b, packed);
+  if (panels_) panels_->pack(b, packed + packedPanels_);
   if (few_) few_->pack(b, packed + packedFew_);
-  if (columns_) packTiles(description_, columns_->first, columns_->driver, layers_, b, packed + columns_->packed);
+  if (columns_) packColumns(description_, columns_->groups, layers_, b, packed + columns_->packed);
 }
 
 void GemmPlan::run(const taccGemmBuffers_t& buffers, const conv::TaskExecutor& executor) const {
@@ -212,7 +258,7 @@ void GemmPlan::run(const taccGemmBuffers_t& buffers, const conv::TaskExecutor& e
 }
 
 void GemmPlan::runOne(const taccGemmBuffers_t& buffers, const conv::TaskExecutor& executor) const {
-  if (!columns_ && !split_) return runRows(buffers, executor);
+  if (!columns_ && !panels_ && !split_) return runRows(buffers, executor);
   taccGemmBuffers_t padded = buffers;
   if (description_.bias) {
     // The kernel reads whole blocks of it.
@@ -228,7 +274,7 @@ void GemmPlan::runOne(const taccGemmBuffers_t& buffers, const conv::TaskExecutor
                  workspace - split_->workspaceBytes(splitWorkers())},
                 executor);
   }
-  if (columns_ || few_) runRows(padded, executor);
+  if (columns_ || panels_ || few_) runRows(padded, executor);
 }
 
 void GemmPlan::runRows(const taccGemmBuffers_t& buffers, const conv::TaskExecutor& executor) const {
@@ -258,6 +304,11 @@ void GemmPlan::runRows(const taccGemmBuffers_t& buffers, const conv::TaskExecuto
     }
     if (few_ && areOwn) runFew(rows, tasks.range(index));
     if (columns_) runTiles(tasks.task(index), rows, buffers);
+    if (panels_) {
+      const auto [from, to] = tasks.panels(index);
+      panels_->run(rows, stride, buffers.packedB + packedPanels_, buffers.bias, buffers.c, tasks.range(index), from,
+                   to);
+    }
   });
   if (few_ && !areOwn) forEachPart([&](RowRange r) { runFew(a, r); });
 }

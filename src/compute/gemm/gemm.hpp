@@ -5,11 +5,14 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "compute/conv/algorithms/direct_driver.hpp"
 #include "compute/conv/task_executor.hpp"
 #include "compute/gemm/few_columns.hpp"
 #include "compute/gemm/gemm_description.hpp"
+#include "compute/gemm/packed_columns.hpp"
+#include "compute/gemm/panels.hpp"
 #include "compute/gemm/row_tasks.hpp"
 #include "compute/gemm/rows_of_a.hpp"
 #include "compute/gemm/split_columns.hpp"
@@ -41,6 +44,7 @@ class GemmPlan {
     int first;
     conv::DirectDriver driver;
     std::size_t packed;  // where their part of B begins
+    std::vector<ColumnGroup> groups;
   };
 
   /// For the columns from `first` on.
@@ -64,11 +68,14 @@ class GemmPlan {
   const layers::LayerKernels& layers_;
   std::optional<SplitColumns> split_;  // of whole blocks of columns, which are the first
   std::unique_ptr<Columns> columns_;   // stays where it is: the tasks refer to it
+  std::optional<Panels> panels_;       // in place of both, where it is faster
+  std::size_t packedPanels_ = 0;       // where their part of B begins
   std::optional<FewColumns> few_;      // of those behind whole blocks, where it is faster
   std::size_t packedFew_ = 0;          // where their part of B begins
   std::size_t packedFloats_ = 0;       // of one product
   std::optional<RowTasks> tasks_;
   std::size_t copiedFloats_ = 0;  // of A, for all workers of one product
+  double plainCycles_ = 0;        // of the columns behind the split ones
   std::string kernel_;
 };
 

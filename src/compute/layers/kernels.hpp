@@ -70,6 +70,26 @@ struct InnerProductCall {
   bool adds;                    // to what is there
 };
 
+/// Columns of a panel, but for the last one.
+inline constexpr int panelColumns = 128;
+
+/// Of every row and column: results[row][column] = the sum of their products. Panels of columns follow each other; one
+/// has a row of panelColumns numbers for each number of a sum, the last panel of what is left of the columns and zeros
+/// up to a multiple of 16.
+struct PanelProductCall {
+  const float* rows;
+  std::ptrdiff_t rowStride;  // floats from one to the next
+  int rowCount;
+  const float* panels;
+  int depth;  // products of a sum
+  int columnCount;
+  const float* bias;  // of every column, up to a multiple of 16; or null
+  float* results;
+  std::ptrdiff_t resultStride;
+  bool adds;  // to what is there
+  bool relu;
+};
+
 /// An image of a block of channels, of pixels that are sums of products: pixel (y, x) of those at every line's place of
 /// y and every column's place of x together. Places are in floats; those of line y are [lineStarts[y], lineStarts[y +
 /// 1]) in `linePlaces`, and those of a column likewise.
@@ -162,6 +182,7 @@ struct LayerKernels {
   /// `sum` is of a block.
   void (*addPixels)(const float* from, std::ptrdiff_t pixels, std::ptrdiff_t apart, float* sum);
   void (*innerProducts)(const InnerProductCall& call);
+  void (*panelProducts)(const PanelProductCall& call);
   /// to[c * toRow + r] = from[r * fromRow + c], of so many rows and columns of `from`.
   void (*transpose)(const float* from, std::ptrdiff_t fromRow, int rows, int columns, float* to, std::ptrdiff_t toRow,
                     bool isNonTemporal);

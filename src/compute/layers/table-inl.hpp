@@ -5,6 +5,7 @@
 #include "compute/layers/inner_products-inl.hpp"
 #include "compute/layers/normalization-inl.hpp"
 #include "compute/layers/outer_product-inl.hpp"
+#include "compute/layers/panel_products-inl.hpp"
 #include "compute/layers/pooling-inl.hpp"
 #include "compute/layers/response-inl.hpp"
 #include "compute/layers/tap_sums-inl.hpp"
@@ -41,6 +42,7 @@ constexpr LayerKernels makeTable(std::string_view isa) {
           reluBackward,
           addPixels,
           innerProducts,
+          panelProducts,
           transpose,
           gatherRows,
           outerProduct,

@@ -22,6 +22,16 @@ using conv::TACC_CONV_ISA::Vector;
   return reinterpret_cast<std::uintptr_t>(at) % sizeof(Vector) == 0;
 }
 
+/// The compiler would read it from memory again for every instruction that takes it.
+[[gnu::always_inline]] inline Vector inRegister(Vector v) {
+#if defined(__x86_64__)
+  asm("" : "+v"(v));
+#elif defined(__aarch64__)
+  asm("" : "+w"(v));
+#endif
+  return v;
+}
+
 /// Stores non-temporally or as usual. What is stored non-temporally is aligned, and endNonTemporal() comes last.
 [[gnu::always_inline]] inline void put(float* to, Vector v, bool isNonTemporal) {
   if (isNonTemporal) {

@@ -167,7 +167,7 @@ TEST(SplitColumns, ErrorsAreThoseOfFloat32) {
     const double plain = largestError(run(GemmPlan(d, conv::portableKernels()), a, b, m * n), a, b, m, n, k);
     for (const conv::KernelSet* kernels : splittingKernels()) {
       const GemmPlan plan(d, *kernels);
-      if (kernels == &conv::test::plainTileKernels()) {
+      if (kernels == &conv::test::plainTileKernels() && k > 2) {  // shorter sums are not worth its tiles
         EXPECT_EQ(plan.kernel(), "amx 32x2");
       }
       const double error = largestError(run(plan, a, b, m * n), a, b, m, n, k);

@@ -1,0 +1,65 @@
+#include "compute/gemm/panels.hpp"
+
+#include <algorithm>
+
+#include "compute/conv/cost.hpp"
+#include "compute/gemm/gemm_prices.hpp"
+
+namespace tacc::gemm {
+namespace {
+
+using conv::blockLength;
+using layers::panelColumns;
+
+constexpr int roundedColumns(int columns) { return conv::ceilDivide(columns, blockLength) * blockLength; }
+
+}  // namespace
+
+Panels::Panels(const Description& d, int first, const conv::KernelSet& kernels)
+    : d_(d),
+      first_(first),
+      columns_(d.n - first),
+      kernels_(layers::kernelTable(kernels.vectors)),
+      productCycles_(1.15 * conv::productCycles(kernels, 1, 1)) {
+  for (int column = 0; column < columns_; column += panelColumns) {
+    const int columns = std::min(panelColumns, columns_ - column);
+    groups_.push_back({first + column, columns, roundedColumns(columns), std::ptrdiff_t{column} * d.k});
+  }
+}
+
+std::size_t Panels::packedFloats() const {
+  return static_cast<std::size_t>(roundedColumns(columns_)) * static_cast<std::size_t>(d_.k);
+}
+
+void Panels::pack(const float* b, float* packed) const { packColumns(d_, groups_, kernels_, b, packed); }
+
+void Panels::run(const float* a, std::ptrdiff_t rowStride, const float* packed, const float* bias, float* c,
+                 RowRange rows, int firstPanel, int endPanel) const {
+  const int column = firstPanel * panelColumns;
+  float* const results = c + rows.from * d_.ldc + first_ + column;
+  kernels_.panelProducts({a + rows.from * rowStride, rowStride, rows.count(), packed + std::ptrdiff_t{column} * d_.k,
+                          d_.k, std::min(columns_, endPanel * panelColumns) - column,
+                          d_.bias ? bias + first_ + column : nullptr, results, d_.ldc, d_.accumulate, d_.relu});
+}
+
+double Panels::cycles() const {
+  // Rows that are multiplied together; and those, at most, that go along whole panels.
+  constexpr int rowsAtOnce = 6, fewRows = 3;
+  // What fetching a line of a panel takes, from either cache; and where a deep panel is gone through in parts.
+  constexpr double lineOfL1 = 1, lineOfL2 = 1.6, ofParts = 1.1, ofPartsBeyond = 1.4;
+  constexpr int deep = 256;
+  constexpr double ofTile = 10, ofRow = 4;
+  const double ofLine = conv::stayInL1(packedFloats() * sizeof(float)) ? lineOfL1 : lineOfL2;
+  const auto ofRows = [&](int rows) { return std::max(rows * productCycles_, ofLine); };
+  const int rest = d_.m % rowsAtOnce;
+  const double ofAllRows = d_.m / rowsAtOnce * ofRows(rowsAtOnce) + (rest > 0 ? ofRows(rest) : 0);
+  const double products = double(conv::ceilDivide(columns_, blockLength)) * d_.k * ofAllRows *
+                          (d_.k > deep && d_.m > rowsAtOnce ? ofParts : 1);
+  const double tiles = double(conv::ceilDivide(d_.m, rowsAtOnce)) * conv::ceilDivide(columns_, 4 * blockLength);
+  const double sums =
+      withResults(products, d_, columns_, {3, 6.3, 10}) + ofTile * tiles + ofRow * d_.m + conv::callCycles;
+  const double times = static_cast<double>(RowTasks::partsOf(d_.m)) * (d_.m > fewRows ? ofPartsBeyond : 1);
+  return withMatrix(sums, times, packedFloats());
+}
+
+}  // namespace tacc::gemm
