@@ -11,7 +11,8 @@ namespace tacc::gemm {
 
 double withResults(double products, const Description& d, int columns, const LineCycles& ofLine) {
   const double lines = double(d.m) * conv::ceilDivide(columns, conv::blockLength);
-  const auto bytes = static_cast<std::size_t>(lines) * conv::blockLength * sizeof(float);
+  // Of all columns: others of a row are written beside these.
+  const std::size_t bytes = static_cast<std::size_t>(d.m) * static_cast<std::size_t>(d.n) * sizeof(float);
   const double cycles = conv::stayInL1(bytes) ? ofLine.inL1 : conv::staysInL2(bytes) ? ofLine.inL2 : ofLine.beyond;
   return std::hypot(products, lines * cycles);
 }

@@ -51,8 +51,8 @@ double Panels::cycles() const {
   constexpr double ofTile = 10, ofRow = 4;
   const double ofLine = conv::stayInL1(packedFloats() * sizeof(float)) ? lineOfL1 : lineOfL2;
   const auto ofRows = [&](int rows) { return std::max(rows * productCycles_, ofLine); };
-  const int rest = d_.m % rowsAtOnce;
-  const double ofAllRows = d_.m / rowsAtOnce * ofRows(rowsAtOnce) + (rest > 0 ? ofRows(rest) : 0);
+  const int whole = d_.m / rowsAtOnce, rest = d_.m % rowsAtOnce;
+  const double ofAllRows = whole * ofRows(rowsAtOnce) + (rest > 0 ? ofRows(rest) : 0);
   const double products = double(conv::ceilDivide(columns_, blockLength)) * d_.k * ofAllRows *
                           (d_.k > deep && d_.m > rowsAtOnce ? ofParts : 1);
   const double tiles = double(conv::ceilDivide(d_.m, rowsAtOnce)) * conv::ceilDivide(columns_, 4 * blockLength);

@@ -77,22 +77,29 @@ template <int kRows, int kVectors, bool kIsWhole>
       for (int r = 0; r < kRows; ++r) sum[r][v] += bias;
     }
   }
+  const auto deliver = [&](const auto& finish) __attribute__((always_inline)) {
 #pragma GCC unroll 16
-  for (int r = 0; r < kRows; ++r) {
+    for (int r = 0; r < kRows; ++r) {
 #pragma GCC unroll 16
-    for (int v = 0; v < kVectors; ++v) {
-      float* const to = part.results + r * call.resultStride + v * TACC_LANES;
-      const bool isCut = !kIsWhole && v == kVectors - 1;
-      Vector result = sum[r][v];
-      if (call.adds) result += isCut ? last.load(to) : load(to);
-      if (call.relu) result = maximum(result, Vector{});
-      if (isCut) {
-        last.store(to, result);
-      } else {
-        store(to, result);
+      for (int v = 0; v < kVectors; ++v) {
+        float* const to = part.results + r * call.resultStride + v * TACC_LANES;
+        const bool isCut = !kIsWhole && v == kVectors - 1;
+        const Vector result = finish(sum[r][v], to, isCut);
+        if (isCut) {
+          last.store(to, result);
+        } else {
+          store(to, result);
+        }
       }
     }
+  };
+  if (!call.adds && !call.relu) {
+    return deliver([](Vector result, const float*, bool) __attribute__((always_inline)) { return result; });
   }
+  deliver([&](Vector result, const float* to, bool isCut) __attribute__((always_inline)) {
+    if (call.adds) result += isCut ? last.load(to) : load(to);
+    return call.relu ? maximum(result, Vector{}) : result;
+  });
 }
 
 /// What is left of a panel: fewer columns than kRows rows have sums of at once.
