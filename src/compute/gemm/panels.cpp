@@ -46,19 +46,21 @@ double Panels::cycles() const {
   // Rows that are multiplied together; and those, at most, that go along whole panels.
   constexpr int rowsAtOnce = 6, fewRows = 3;
   // What fetching a line of a panel takes, from either cache; and where a deep panel is gone through in parts.
-  constexpr double lineOfL1 = 1, lineOfL2 = 1.6, ofParts = 1.1, ofPartsBeyond = 1.4;
+  constexpr double lineOfL1 = 1, lineOfL2 = 1.6, ofParts = 1.1, ofWholeBeyond = 0.85, ofPartsBeyond = 1.4;
   constexpr int deep = 256;
-  constexpr double ofTile = 10, ofRow = 4;
+  constexpr double ofTile = 5, ofRow = 1;
   const double ofLine = conv::stayInL1(packedFloats() * sizeof(float)) ? lineOfL1 : lineOfL2;
-  const auto ofRows = [&](int rows) { return std::max(rows * productCycles_, ofLine); };
+  // Of a single block of columns, every product takes a number of its own from a row.
+  const double ofProduct = productCycles_ * (columns_ <= blockLength && d_.m > rowsAtOnce ? 1.3 : 1);
+  const auto ofRows = [&](int rows) { return std::max(rows * ofProduct, ofLine); };
   const int whole = d_.m / rowsAtOnce, rest = d_.m % rowsAtOnce;
   const double ofAllRows = whole * ofRows(rowsAtOnce) + (rest > 0 ? ofRows(rest) : 0);
-  const double products = double(conv::ceilDivide(columns_, blockLength)) * d_.k * ofAllRows *
-                          (d_.k > deep && d_.m > rowsAtOnce ? ofParts : 1);
   const double tiles = double(conv::ceilDivide(d_.m, rowsAtOnce)) * conv::ceilDivide(columns_, 4 * blockLength);
+  const double perNumber = std::max(conv::ceilDivide(columns_, blockLength) * ofAllRows, tiles * conv::latencyCycles);
+  const double products = d_.k * perNumber * (d_.k > deep && d_.m > rowsAtOnce ? ofParts : 1);
   const double sums =
-      withResults(products, d_, columns_, {3, 6.3, 10}) + ofTile * tiles + ofRow * d_.m + conv::callCycles;
-  const double times = static_cast<double>(RowTasks::partsOf(d_.m)) * (d_.m > fewRows ? ofPartsBeyond : 1);
+      withResults(products, d_, columns_, {2, 4.5, 10}) + ofTile * tiles + ofRow * d_.m + conv::callCycles;
+  const double times = static_cast<double>(RowTasks::partsOf(d_.m)) * (d_.m > fewRows ? ofPartsBeyond : ofWholeBeyond);
   return withMatrix(sums, times, packedFloats());
 }
 

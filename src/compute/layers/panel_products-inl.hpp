@@ -161,9 +161,20 @@ template <int kVectors>
   constexpr int kMost = narrowRows(kVectors);
   while (left >= kMost) take(std::integral_constant<int, kMost>());
   if (kMost > 6 && left >= 6) take(std::integral_constant<int, 6>());
-  if (left >= 4) take(std::integral_constant<int, 4>());
-  if (left >= 2) take(std::integral_constant<int, 2>());
-  if (left >= 1) take(std::integral_constant<int, 1>());
+  switch (left) {
+    case 1:
+      return take(std::integral_constant<int, 1>());
+    case 2:
+      return take(std::integral_constant<int, 2>());
+    case 3:
+      return take(std::integral_constant<int, 3>());
+    case 4:
+      return take(std::integral_constant<int, 4>());
+    case 5:
+      return take(std::integral_constant<int, 5>());
+    default:
+      return;
+  }
 }
 
 /// So many panels at a time as stay in the L1 cache while all rows go over them.
