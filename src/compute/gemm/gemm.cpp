@@ -1,14 +1,10 @@
 #include "compute/gemm/gemm.hpp"
 
 #include <algorithm>
-#include <cmath>
 
 #include "compute/conv/amx/bf16x3_jobs.hpp"
 #include "compute/conv/cost.hpp"
 #include "compute/conv/shape.hpp"
-#include "compute/conv/task_partition.hpp"
-#include "compute/gemm/gemm_prices.hpp"
-#include "compute/gemm/packed_columns.hpp"
 #include "core/error.hpp"
 
 namespace tacc::gemm {
@@ -16,55 +12,7 @@ namespace {
 
 using conv::blockLength;
 
-/// Values of a row that are multiplied before the next chunk of B is fetched.
-constexpr int depthAtOnce = 256;
-
-taccActivation_t activationOf(const Description& d) { return d.relu ? taccActivationRelu : taccActivationNone; }
-
 constexpr std::size_t roundedFloats(std::size_t floats) { return (floats + 15) / 16 * 16; }
-
-/// More columns than that are not few: the L1 cache has no room for a part of each.
-constexpr int mostFewColumns = 32;
-
-/// The columns [first, end) as output channels.
-conv::DirectShape shapeOf(const Description& d, std::ptrdiff_t rowStride, int first, int end) {
-  conv::DirectShape c{};
-  for (int left = d.k; left > 0; left -= depthAtOnce) c.inCounts.push_back(std::min(left, depthAtOnce));
-  c.inHeight = c.outHeight = 1;
-  c.inWidth = c.outWidth = d.m;
-  c.inPixel = rowStride;
-  c.inLine = c.inPixel * d.m;
-  c.inPlane = depthAtOnce;
-  c.outBlocks = conv::ceilDivide(end - first, blockLength);
-  c.lastOuts = end - first - (c.outBlocks - 1) * blockLength;
-  c.isCut = c.lastOuts < blockLength;
-  c.outPixel = d.ldc;
-  c.outLine = d.ldc * d.m;
-  c.outPlane = blockLength;
-  c.strideHeight = c.strideWidth = 1;
-  c.taps = {{0, 0}};
-  return c;
-}
-
-/// Those of the tiles, of the columns from `first` on.
-std::vector<ColumnGroup> groupsOf(const Description& d, int first, const conv::DirectDriver& driver) {
-  std::vector<ColumnGroup> result;
-  for (const conv::OutGroup& group : driver.groups()) {
-    const int width = group.blocks * blockLength;
-    const int column = first + group.firstBlock * blockLength;
-    result.push_back({column, std::min(width, d.n - column), width, group.packed});
-  }
-  return result;
-}
-
-/// Of tiles of vectors, for `columns` columns.
-double tileCycles(const Description& d, int columns, const conv::DirectDriver& driver) {
-  const double parts = std::ceil(static_cast<double>(driver.tiles()) / static_cast<double>(driver.tilesAtOnce()));
-  // Of few groups of columns, what is written follows itself.
-  const double lineInL2 = driver.groups().size() <= 2 ? 5 : 8;
-  constexpr double ofCall = 100;
-  return ofCall + withMatrix(withResults(driver.cycles(), d, columns, {0, lineInL2, 27}), parts, driver.packedFloats());
-}
 
 std::ptrdiff_t leading(const char* name, std::ptrdiff_t given, int least) {
   if (given == 0) return least;
@@ -123,91 +71,24 @@ Description understand(const taccGemmDesc_t& d) {
   return result;
 }
 
-GemmPlan::GemmPlan(const Description& description, const conv::KernelSet& kernels)
-    : description_(description), rows_(description, kernels), layers_(layers::kernelTable(kernels.vectors)) {
+GemmPlan::GemmPlan(const Description& description, const conv::KernelSet& kernels) : description_(description) {
   const int whole = description.n / blockLength * blockLength;
+  plain_.emplace(description, 0, kernels, splitWorkers());
   if (whole > 0 && kernels.split != nullptr) {
-    split_.emplace(description, whole, *kernels.split, layers_);
+    SplitColumns split(description, whole, *kernels.split, layers::kernelTable(kernels.vectors));
+    std::optional<PlainColumns> behind;
+    if (whole < description.n) behind.emplace(description, whole, kernels, splitWorkers());
     // At the clock that AMX's tiles leave.
     constexpr double ofClock = conv::plainProductsInCycle / 32;
-    const conv::DirectDriver tiles(shapeOf(description, rows_.tileStride(), 0, whole), kernels);
-    const double plain = std::min(tileCycles(description, whole, tiles), Panels(description, 0, kernels).cycles());
-    if (split_->cycles() < plain * ofClock) {
+    if (split.cycles() + (behind ? behind->cycles() : 0) < plain_->cycles() * ofClock) {
       kernel_ = "amx 32x2";
-      packedFloats_ = split_->packedFloats();
-    } else {
-      split_.reset();
+      packedPlain_ = split.packedFloats();
+      split_.emplace(std::move(split));
+      plain_.reset();
+      if (behind) plain_.emplace(std::move(*behind));
     }
   }
-  const int first = split_ ? whole : 0;
-  if (first < description.n) chooseKernels(first, kernels);
-  cutRows();
-}
-
-void GemmPlan::chooseKernels(int first, const conv::KernelSet& kernels) {
-  const Description& d = description_;
-  const int whole = d.n / blockLength * blockLength;
-  const auto set = [&](const char* kernel) {
-    if (kernel_.empty()) kernel_ = std::string(kernels.vectors) + " " + kernel;
-  };
-  const auto addPart = [&](std::size_t floats) {
-    const std::size_t begin = packedFloats_;
-    packedFloats_ += floats;
-    return begin;
-  };
-  const auto addTiles = [&](conv::DirectDriver driver) {
-    set(driver.tileName().c_str());
-    const std::size_t packed = addPart(driver.packedFloats());
-    columns_ = std::make_unique<Columns>(Columns{first, std::move(driver), packed, {}});
-    columns_->groups = groupsOf(d, first, columns_->driver);
-  };
-  conv::DirectDriver all(shapeOf(d, rows_.tileStride(), first, d.n), kernels);
-  const bool areFew = d.n - first <= mostFewColumns && rows_.copyCycles() > 0;
-  double least = tileCycles(d, d.n - first, all) + (areFew ? rows_.copyCycles() : 0);
-  enum class Choice { tiles, panels, fewColumns } choice = Choice::tiles;
-  Panels allPanels(d, first, kernels);
-  const double ofPanels = allPanels.cycles() + (areFew ? rows_.copyCycles() : 0);
-  if (ofPanels < least) {
-    choice = Choice::panels;
-    least = ofPanels;
-  }
-  const int firstFew = areFew ? first : whole;
-  std::optional<conv::DirectDriver> before;
-  if (first < firstFew) before.emplace(shapeOf(d, rows_.tileStride(), first, firstFew), kernels);
-  std::optional<FewColumns> few;
-  if (firstFew < d.n) {
-    few.emplace(d, firstFew, kernels);
-    const double ofFew = few->cycles() + (before ? tileCycles(d, firstFew - first, *before) : 0);
-    if (ofFew < least) {
-      choice = Choice::fewColumns;
-      least = ofFew;
-    }
-  }
-  plainCycles_ = least;
-  if (choice == Choice::tiles) return addTiles(std::move(all));
-  if (choice == Choice::panels) {
-    set("panels");
-    packedPanels_ = addPart(allPanels.packedFloats());
-    panels_.emplace(std::move(allPanels));
-    return;
-  }
-  if (before) addTiles(std::move(*before));
-  set("few columns");
-  packedFew_ = addPart(few->packedFloats());
-  few_.emplace(*few);
-}
-
-bool GemmPlan::copiesA() const { return columns_ || panels_ ? rows_.areCopied() : few_ && rows_.areCopiedForFew(); }
-
-void GemmPlan::cutRows() {
-  if (panels_) {
-    tasks_.emplace(description_.m, panels_->count(), splitWorkers());
-  } else {
-    tasks_.emplace(description_.m, columns_ ? &columns_->driver : nullptr, splitWorkers());
-  }
-  if (!copiesA()) return;
-  copiedFloats_ = tasks_->areByRows() ? static_cast<std::size_t>(splitWorkers()) * rows_.floats(tasks_->mostRows())
-                                      : rows_.floats(description_.m);
+  if (!split_) kernel_ = plain_->kernel();
 }
 
 std::size_t GemmPlan::workspaceBytes() const {
@@ -216,26 +97,24 @@ std::size_t GemmPlan::workspaceBytes() const {
 
 std::size_t GemmPlan::workspaceOfOne() const {
   std::size_t floats =
-      copiedFloats_ + (description_.bias ? roundedFloats(static_cast<std::size_t>(description_.n)) : 0);
+      copiedFloats() + (description_.bias ? roundedFloats(static_cast<std::size_t>(description_.n)) : 0);
   return floats * sizeof(float) + (split_ ? split_->workspaceBytes(splitWorkers()) : 0);
 }
 
 double GemmPlan::predictedSeconds() const {
-  const double cycles = plainCycles_ + (split_ ? split_->cycles() : 0);
+  const double cycles = (plain_ ? plain_->cycles() : 0) + (split_ ? split_->cycles() : 0);
   return cycles * description_.batch / conv::assumedHertz;
 }
 
 void GemmPlan::pack(const float* b, float* packed) const {
   for (int i = 0; i < description_.batch; ++i) {
-    packOne(b + i * description_.strideB, packed + static_cast<std::size_t>(i) * packedFloats_);
+    packOne(b + i * description_.strideB, packed + static_cast<std::size_t>(i) * packedOfOne());
   }
 }
 
 void GemmPlan::packOne(const float* b, float* packed) const {
   if (split_) split_->pack(b, packed);
-  if (panels_) panels_->pack(b, packed + packedPanels_);
-  if (few_) few_->pack(b, packed + packedFew_);
-  if (columns_) packColumns(description_, columns_->groups, layers_, b, packed + columns_->packed);
+  if (plain_) plain_->pack(b, packed + packedPlain_);
 }
 
 void GemmPlan::run(const taccGemmBuffers_t& buffers, const conv::TaskExecutor& executor) const {
@@ -243,7 +122,7 @@ void GemmPlan::run(const taccGemmBuffers_t& buffers, const conv::TaskExecutor& e
     const auto i = static_cast<std::ptrdiff_t>(index);
     taccGemmBuffers_t one = buffers;
     one.a += i * description_.strideA;
-    one.packedB += index * packedFloats_;
+    one.packedB += index * packedOfOne();
     one.c += i * description_.strideC;
     one.workspace = static_cast<std::byte*>(buffers.workspace) + static_cast<std::size_t>(worker) * workspaceOfOne();
     return one;
@@ -258,68 +137,21 @@ void GemmPlan::run(const taccGemmBuffers_t& buffers, const conv::TaskExecutor& e
 }
 
 void GemmPlan::runOne(const taccGemmBuffers_t& buffers, const conv::TaskExecutor& executor) const {
-  if (!columns_ && !panels_ && !split_) return runRows(buffers, executor);
-  taccGemmBuffers_t padded = buffers;
+  auto* const workspace = static_cast<float*>(buffers.workspace);
+  const float* bias = nullptr;
   if (description_.bias) {
-    // The kernel reads whole blocks of it.
-    float* const bias = static_cast<float*>(buffers.workspace) + copiedFloats_;
+    // Kernels read whole blocks of it.
+    float* const padded = workspace + copiedFloats();
     const auto count = static_cast<std::size_t>(description_.n);
-    std::copy_n(buffers.bias, count, bias);
-    std::fill_n(bias + count, roundedFloats(count) - count, 0.0F);
-    padded.bias = bias;
+    std::copy_n(buffers.bias, count, padded);
+    std::fill_n(padded + count, roundedFloats(count) - count, 0.0F);
+    bias = padded;
   }
   if (split_) {
-    auto* const workspace = static_cast<std::byte*>(buffers.workspace) + workspaceOfOne();
-    split_->run({buffers.a, buffers.packedB, description_.bias ? padded.bias : nullptr, buffers.c,
-                 workspace - split_->workspaceBytes(splitWorkers())},
-                executor);
+    auto* const end = static_cast<std::byte*>(buffers.workspace) + workspaceOfOne();
+    split_->run({buffers.a, buffers.packedB, bias, buffers.c, end - split_->workspaceBytes(splitWorkers())}, executor);
   }
-  if (columns_ || panels_ || few_) runRows(padded, executor);
-}
-
-void GemmPlan::runRows(const taccGemmBuffers_t& buffers, const conv::TaskExecutor& executor) const {
-  const int m = description_.m;
-  const RowTasks& tasks = *tasks_;
-  const bool areOwn = tasks.areByRows();
-  const std::ptrdiff_t stride = rows_.stride(copiesA());
-  auto* const copies = static_cast<float*>(buffers.workspace);
-  const auto forEachPart = [&](const auto& body) {
-    executor.forEach(RowTasks::partsOf(m), [&](std::size_t index, int) { body(RowTasks::part(m, index)); });
-  };
-  const float* a = buffers.a;
-  if (copiesA() && !areOwn) {
-    forEachPart([&](RowRange r) { rows_.copy(buffers.a, r.from, r.to, copies + rows_.floats(r.from)); });
-    a = copies;
-  }
-  const auto runFew = [&](const float* rows, RowRange r) {
-    few_->run(rows, stride, buffers.packedB + packedFew_, buffers.bias, buffers.c, r.from, r.to);
-  };
-  executor.forEach(tasks.count(), [&](std::size_t index, int worker) {
-    const float* rows = a;
-    if (areOwn && copiesA()) {
-      const RowRange mine = tasks.range(index);
-      float* const copy = copies + static_cast<std::size_t>(worker) * rows_.floats(tasks.mostRows());
-      rows_.copy(buffers.a, mine.from, mine.to, copy);
-      rows = copy - mine.from * stride;
-    }
-    if (few_ && areOwn) runFew(rows, tasks.range(index));
-    if (columns_) runTiles(tasks.task(index), rows, buffers);
-    if (panels_) {
-      const auto [from, to] = tasks.panels(index);
-      panels_->run(rows, stride, buffers.packedB + packedPanels_, buffers.bias, buffers.c, tasks.range(index), from,
-                   to);
-    }
-  });
-  if (few_ && !areOwn) forEachPart([&](RowRange r) { runFew(a, r); });
-}
-
-void GemmPlan::runTiles(const conv::TaskPartition::Task& task, const float* rows,
-                        const taccGemmBuffers_t& buffers) const {
-  float* const c = buffers.c + columns_->first;
-  columns_->driver.run({rows, buffers.packedB + columns_->packed,
-                        description_.bias ? buffers.bias + columns_->first : nullptr,
-                        description_.accumulate ? c : nullptr, c, 1, 0, 0, task.tiles.from, task.tiles.to,
-                        task.outputs.from, task.outputs.to, activationOf(description_)});
+  if (plain_) plain_->run(buffers.a, buffers.packedB + packedPlain_, bias, buffers.c, workspace, executor);
 }
 
 }  // namespace tacc::gemm

@@ -6,6 +6,7 @@
 #include "compute/conv/cost.hpp"
 #include "compute/conv/shape.hpp"
 #include "compute/conv/task_partition.hpp"
+#include "compute/gemm/gemm_prices.hpp"
 
 namespace tacc::gemm {
 namespace {
@@ -101,7 +102,10 @@ double SplitColumns::cyclesFor(int parts, int pairsAtOnce) const {
   // A last block that is alone reads as much for half of the products.
   const double columns = blocks + 0.4 * (blocks % 2);
   const double rows = roundUp(ceilDivide(d_.m, parts), stripRows);
-  const double split = rows * pairs() * conv::splitRowCycles(double(d_.m) * d_.k * sizeof(float));
+  constexpr double copyRowCycles = 30;
+  const double splitRow =
+      conv::splitRowCycles(double(d_.m) * d_.k * sizeof(float)) + (copiesPairs() ? copyRowCycles : 0);
+  const double split = rows * pairs() * splitRow;
   const bool staysInL2 = conv::staysInL2(static_cast<std::size_t>(rows * columns_ * sizeof(float)));
   const double deliverAgain =
       conv::deliverTileCycles + (staysInL2 ? 0 : 2 * static_cast<double>(tileBytes) / conv::bytesInCycle);
@@ -115,7 +119,7 @@ double SplitColumns::cyclesFor(int parts, int pairsAtOnce) const {
   return cycles;
 }
 
-double SplitColumns::cycles() const { return cyclesFor(parts_, pairsAtOnce_); }
+double SplitColumns::cycles() const { return withResults(cyclesFor(parts_, pairsAtOnce_), d_, columns_, {0, 10, 27}); }
 
 void SplitColumns::pack(const float* b, float* packed) const {
   const conv::Bf16x3Run rows{0, 0, blockLength};
