@@ -38,6 +38,8 @@ template <int kRows, int kVectors, bool kIsWhole>
   Vector sum[kRows][kVectors] = {};
   const float* columns = part.columns;
   const bool fetches = call.depth > mostNear;
+  const float* later = rows + panelRows * call.rowStride;
+  if constexpr (kRows > panelRows) asm("" : "+r"(later));  // the same distances count from here: they stay in registers
   for (int l = 0; l < call.depth; ++l, columns += part.columnStride) {
     if (kRows < kVectors && fetches) {
       constexpr int ahead = 768;  // floats: as long as the second cache takes
@@ -63,7 +65,8 @@ template <int kRows, int kVectors, bool kIsWhole>
       for (int v = 0; v < kVectors; ++v) column[v] = load(columns + v * TACC_LANES);
 #pragma GCC unroll 16
       for (int r = 0; r < kRows; ++r) {
-        const Vector factor = broadcast(rows[r * call.rowStride + l]);
+        const float* const row = r < panelRows ? rows : later;
+        const Vector factor = broadcast(row[r % panelRows * call.rowStride + l]);
 #pragma GCC unroll 16
         for (int v = 0; v < kVectors; ++v) sum[r][v] += factor * column[v];
       }
@@ -145,15 +148,15 @@ inline constexpr int narrowVectors = panelVectors(panelRows) - 1;
 constexpr int narrowRows(int vectors) { return narrowVectors < 3 ? 8 : vectors == 3 ? 8 : 12; }
 
 /// All rows, of so few columns.
-template <int kVectors>
-[[gnu::noinline]] void narrowProducts(const PanelProductCall& call) {
+template <int kVectors, bool kIsWhole>
+[[gnu::noinline]] void narrowProductsOf(const PanelProductCall& call) {
   const PartOfVector last(call.columnCount - (kVectors - 1) * TACC_LANES);
   const float* rows = call.rows;
   PanelPart part{call.panels, (call.columnCount + blockLength - 1) / blockLength * blockLength, call.bias,
                  call.results};
   int left = call.rowCount;
   const auto take = [&]<int kRows>(std::integral_constant<int, kRows>) __attribute__((always_inline)) {
-    panelTile<kRows, kVectors, false>(call, rows, part, last);
+    panelTile<kRows, kVectors, kIsWhole>(call, rows, part, last);
     rows += kRows * call.rowStride;
     part.results += kRows * call.resultStride;
     left -= kRows;
@@ -175,6 +178,12 @@ template <int kVectors>
     default:
       return;
   }
+}
+
+template <int kVectors>
+inline void narrowProducts(const PanelProductCall& call) {
+  if (call.columnCount == kVectors * TACC_LANES) return narrowProductsOf<kVectors, true>(call);
+  narrowProductsOf<kVectors, false>(call);
 }
 
 /// So many panels at a time as stay in the L1 cache while all rows go over them.
