@@ -44,11 +44,14 @@ class ConvPlan {
   /// The executor has no more than maxWorkers workers.
   virtual void run(const Buffers& buffers, const TaskExecutor& executor) const = 0;
 
-  /// The instruction set and the sizes of the tiles, e.g. "avx512 14x2".
+  /// The instruction set and the sizes of the tiles, e.g. "avx512 14x2", and what is done in another order than usual:
+  /// "avx512 14x2 groups in turn".
   const std::string& kernel() const { return kernel_; }
 
  protected:
   explicit ConvPlan(std::string kernel) : kernel_(std::move(kernel)) {}
+  /// For constructors: appends words to kernel().
+  void describe(const char* words) { kernel_.append(" ").append(words); }
 
  private:
   std::string kernel_;

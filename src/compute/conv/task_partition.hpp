@@ -26,6 +26,9 @@ constexpr int imagesOfTask(int batch, int pixelsOfImage) {
   return std::clamp(pixelsWanted / pixelsOfImage, 1, batch);
 }
 
+/// What kernel() of plans says of this order.
+inline constexpr const char* groupsInTurn = "groups in turn";
+
 /// images x channel groups x parts of tiles x parts of output channels. Output channels vary slowest within an image,
 /// so that consecutive tasks use the same weights; channel groups do too, unless they share pixels of a result that
 /// leaves the L2 cache.
@@ -50,6 +53,10 @@ class TaskPartition {
 
   /// No two tasks are of the same tiles.
   bool isByTiles() const { return outputParts_ == 1; }
+
+  /// Whether all channel groups go through some tiles before the next ones.
+  bool areGroupsInTurn() const { return areGroupsInTurn_; }
+
   std::size_t tasks() const { return imageParts_ * channelGroups_ * tileParts_ * outputParts_; }
 
   struct Task {

@@ -72,6 +72,8 @@ class DirectBackwardData final : public ConvPlan {
       phase.packed = packedFloats_;
       packedFloats_ += phase.driver.packedFloats() * static_cast<std::size_t>(shape().groups);
     }
+    if (partition_.areGroupsInTurn()) describe(groupsInTurn);
+    if (clearsFirst()) describe("clears at once");
   }
 
   std::size_t packedFloats() const override { return packedFloats_; }

@@ -22,7 +22,9 @@ class DirectForward final : public ConvPlan {
         partition_(driver_, shape().lines(), shape().groups, shape().outHeight * shape().outWidth,
                    description.maxWorkers),
         fetchesInput_(comesFromMemory(driver_, shape())),
-        isNonTemporal_(isNonTemporalResult(description) && !description.pairs.areWritten) {}
+        isNonTemporal_(isNonTemporalResult(description) && !description.pairs.areWritten) {
+    if (partition_.areGroupsInTurn()) describe(groupsInTurn);
+  }
 
   std::size_t workspaceBytes() const override { return biasWorkspaceBytes(description_); }
   std::size_t packedFloats() const override {

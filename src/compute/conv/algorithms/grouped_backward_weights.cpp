@@ -51,6 +51,7 @@ class GroupedBackwardWeights final : public ConvPlan {
     if (isReadOnce_ && kernelLinesAtOnce_ == shape().kernelHeight && shareSources()) {
       const std::size_t tasks = workers == 1 ? 1 : 4 * workers;
       blockParts_ = std::min(blocks_.size(), std::max(tasks, (blocks_.size() + mostInTurn - 1) / mostInTurn));
+      if (takeTurns()) describe(groupsInTurn);
     }
   }
 

@@ -107,6 +107,7 @@ class Grouped final : public ConvPlan {
     areSpansInTurn_ = areWide && shareSources() && imageBytes() > static_cast<double>(l2CacheBytes()) / 2 &&
                       staysInL2(packedFloats_ * sizeof(float));
     if (areSpansInTurn_) {
+      describe(groupsInTurn);
       const double bytesOfPart = static_cast<double>(l2CacheBytes()) / 4;
       tileParts_ = std::max(tileParts_, std::min(tiles, static_cast<std::size_t>(imageBytes() / bytesOfPart) + 1));
     }
