@@ -111,6 +111,23 @@ TEST(PlainLayouts, NhwcIsReadAndWrittenInPlace) {
   }
 }
 
+/// A pixel of one channel lies in NHWC as in NCHW, whose kernels read lines.
+TEST(PlainLayouts, OneChannelBeforeAndBehindIsAPlane) {
+  std::mt19937 random(41);
+  const auto from = [&](int least, int most) { return std::uniform_int_distribution<int>(least, most)(random); };
+  for (int i = 0; i < 30; ++i) {
+    const int kernel = from(1, 7);
+    taccConvDesc_t desc = convolution(allPasses[i % 3], from(1, 3), 1, from(kernel + 1, 40), from(kernel + 1, 70), 1,
+                                      kernel, from(1, 2), from(0, kernel / 2));
+    desc.inputLayout = desc.outputLayout = taccLayoutNhwc;
+    chooseEpilogue(desc, random);
+    expectExactAsChosen(desc);
+    const std::string nhwc = makePlan(understand(desc), bestKernels()).plan->kernel();
+    desc.inputLayout = desc.outputLayout = taccLayoutNchw;
+    EXPECT_EQ(nhwc, makePlan(understand(desc), bestKernels()).plan->kernel()) << understand(desc).shape.text();
+  }
+}
+
 TEST(PlainLayouts, OfANamedAlgorithm) {
   taccConvDesc_t desc = convolution(taccConvBackwardData, 2, 20, 6, 7, 24, 3, 1, 1);
   desc.inputLayout = desc.outputLayout = taccLayoutNhwc;

@@ -228,12 +228,16 @@ void layImageInPixel(Description& d) {
   s.height = s.width = s.kernelHeight = s.kernelWidth = s.strideHeight = s.strideWidth = 1;
 }
 
-/// The channels of one pixel follow each other in NCHW as in NHWC, whose pixels kernels read as they lie.
+/// The channels of one pixel follow each other in NCHW as in NHWC, whose pixels kernels read as they lie. Pixels of one
+/// channel do in NHWC as in NCHW, whose lines they read where the other side is of one channel, too.
 void nameLayouts(Description& d) {
   const auto isNhwcToo = [](taccLayout_t layout, int pixels) { return layout == taccLayoutNchw && pixels == 1; };
   const Shape& s = d.shape;
   if (isNhwcToo(d.inputLayout, s.height * s.width)) d.inputLayout = taccLayoutNhwc;
   if (isNhwcToo(d.outputLayout, s.outHeight * s.outWidth)) d.outputLayout = taccLayoutNhwc;
+  const bool isNhwc = d.inputLayout == taccLayoutNhwc && d.outputLayout == taccLayoutNhwc;
+  if (isNhwc && s.inChannels * s.outChannels == 1 && s.height * s.width > 1 && s.outHeight * s.outWidth > 1)
+    d.inputLayout = d.outputLayout = taccLayoutNchw;
 }
 
 }  // namespace
