@@ -128,6 +128,23 @@ TEST(PlainLayouts, OneChannelBeforeAndBehindIsAPlane) {
   }
 }
 
+/// Pixels that a stride leaves apart are brought together for groups as for one.
+TEST(PlainLayouts, StridedProductsOfGroupsAreExact) {
+  std::mt19937 random(43);
+  const auto from = [&](int least, int most) { return std::uniform_int_distribution<int>(least, most)(random); };
+  for (int i = 0; i < 40; ++i) {
+    const int groups = from(2, 6), stride = from(2, 4);
+    taccConvDesc_t desc = convolution(i % 2 == 0 ? taccConvForward : taccConvBackwardData, from(1, 3),
+                                      groups * from(1, 24), from(1, 20), from(1, 30), groups * from(1, 24), 1, stride);
+    desc.groups = groups;
+    desc.inputLayout = desc.outputLayout = taccLayoutNchw;
+    desc.algorithm = "strided-product";
+    desc.maxWorkers = from(1, 3);
+    chooseEpilogue(desc, random);
+    expectExactAsChosen(desc, ThreadedExecutor(desc.maxWorkers).get());
+  }
+}
+
 TEST(PlainLayouts, OfANamedAlgorithm) {
   taccConvDesc_t desc = convolution(taccConvBackwardData, 2, 20, 6, 7, 24, 3, 1, 1);
   desc.inputLayout = desc.outputLayout = taccLayoutNhwc;

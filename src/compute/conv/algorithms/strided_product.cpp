@@ -1,6 +1,6 @@
 // 1x1 convolutions with a stride: a product of matrices over every s-th pixel. These are brought together first, a few
 // images at a time, in one pass that reads memory in order; backward to the input the product is spread out again,
-// between zeros. In NCHW, before and behind, pixels of a channel are, for a product of any algorithm.
+// between zeros. In NCHW, before and behind, pixels of a channel are, for a product of any algorithm, of groups too.
 #include <algorithm>
 #include <cstring>
 
@@ -134,7 +134,10 @@ class StridedProduct final : public ConvPlan {
     if (isOfPlanes(description_)) {
       const bool isData = description_.pass == taccConvBackwardData;
       const double floats = (isData ? dense + whole : dense) / sizeof(float);
-      return (0.2 * floats + transferCycles(isData ? whole : dense, 8)) / assumedHertz;
+      // Small products of groups hide nothing of what a float and a line cost.
+      const double lines = double(shape().batch) * static_cast<double>(planes()) * shape().outHeight;
+      const double beside = shape().groups > 1 ? 1.3 * dense / sizeof(float) + 15 * lines : 0;
+      return (0.2 * floats + beside + transferCycles(isData ? whole : dense, 8)) / assumedHertz;
     }
     if (description_.pass == taccConvBackwardData) {
       // What is stored past far caches is one stream, and all that there is to it.
@@ -282,7 +285,7 @@ bool fallOnEachOther(const Description& d) {
 
 bool isStridedProduct(const Shape& s) {
   return s.kernelHeight == 1 && s.kernelWidth == 1 && (s.strideHeight > 1 || s.strideWidth > 1) && s.padHeight == 0 &&
-         s.padWidth == 0 && s.groups == 1;
+         s.padWidth == 0;
 }
 
 }  // namespace
@@ -290,11 +293,15 @@ bool isStridedProduct(const Shape& s) {
 bool servesStridedProduct(const Description& d) {
   // The gradient of the input is spread out in whole blocks.
   const bool isData = servesDirectBackwardData(d) && hasWholeBlocks(d.inputLayout, d.shape.inChannels);
-  return isStridedProduct(d.shape) && hasBlockSteps(d.inputLayout) && !fallOnEachOther(d) &&
+  return isStridedProduct(d.shape) && d.shape.groups == 1 && hasBlockSteps(d.inputLayout) && !fallOnEachOther(d) &&
          (servesDirectForward(d) || isData || servesDirectBackwardWeights(d));
 }
 
-bool servesStridedPlanes(const Description& d) { return isStridedProduct(d.shape) && isOfPlanes(d); }
+bool servesStridedPlanes(const Description& d) {
+  // Gradients of weights of groups are less than bringing pixels together costs.
+  const bool isOfFew = d.pass == taccConvBackwardWeights && d.shape.groups > 1;
+  return isStridedProduct(d.shape) && isOfPlanes(d) && !isOfFew;
+}
 
 std::unique_ptr<ConvPlan> makeStridedProduct(const Description& d, const KernelSet& kernels) {
   const bool isGradient = d.pass == taccConvBackwardWeights;
