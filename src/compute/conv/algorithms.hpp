@@ -142,6 +142,8 @@ bool servesPlainGradient(const Description& d);
 std::unique_ptr<ConvPlan> makePlainGradient(const Description& d, const KernelSet& kernels);
 bool servesShortSums(const Description& d);
 std::unique_ptr<ConvPlan> makeShortSums(const Description& d, const KernelSet& kernels);
+bool servesInnerProducts(const Description& d);
+std::unique_ptr<ConvPlan> makeInnerProducts(const Description& d, const KernelSet& kernels);
 bool servesTapScatter(const Description& d);
 std::unique_ptr<ConvPlan> makeTapScatter(const Description& d, const KernelSet& kernels);
 bool servesReference(const Description& d);

@@ -35,6 +35,7 @@ constexpr ConvAlgorithm algorithms[] = {
     {"direct", servesDirectBackwardWeights, makeDirectBackwardWeights, ConvOffer::byPrice,
      OutputLayouts::blockedOrNhwc},
     {"short-sums", servesShortSums, makeShortSums, ConvOffer::byPrice, OutputLayouts::blockedOrNhwc},
+    {"inner-products", servesInnerProducts, makeInnerProducts, ConvOffer::byPrice, OutputLayouts::plain},
     {"tap-scatter", servesTapScatter, makeTapScatter},
     {"few-outputs", servesFewOutputs, makeFewOutputs, ConvOffer::byPrice, OutputLayouts::blockedOrNhwc},
     {"depthwise", servesDepthwise, makeDepthwise, ConvOffer::byPrice, OutputLayouts::blockedOrNhwc},

@@ -15,6 +15,7 @@
 
 #include "compute/conv/algorithms.hpp"
 #include "compute/conv/algorithms/caching.hpp"
+#include "compute/conv/algorithms/forward_shape.hpp"
 #include "compute/conv/algorithms/sum_tiles.hpp"
 #include "compute/conv/task_balance.hpp"
 #include "compute/conv/task_partition.hpp"
@@ -37,17 +38,7 @@ bool spreads(const Description& d) {
 /// The shape of the forward convolution that computes the same, but for zeros between the results.
 Shape asForward(const Description& d) {
   const Shape& s = d.shape;
-  Shape c = s;
-  if (d.pass == taccConvBackwardData) {
-    c.inChannels = s.outChannels;
-    c.height = s.outHeight;
-    c.width = s.outWidth;
-    c.outChannels = s.inChannels;
-    c.outHeight = s.height;
-    c.outWidth = s.width;
-    c.padHeight = (s.kernelHeight - 1) * s.dilationHeight - s.padHeight;
-    c.padWidth = (s.kernelWidth - 1) * s.dilationWidth - s.padWidth;
-  }
+  Shape c = forwardShape(d);
   if (spreads(d)) {
     c.strideHeight = c.strideWidth = 1;
     c.outHeight = s.outHeight;

@@ -1,0 +1,84 @@
+// Few results of lines of taps and channels, in NHWC: exactly what the definition says, forward and backward to the
+// data, and the same bits for every number of threads. Tensors lie between pages that may not be touched.
+#include <gtest/gtest.h>
+
+#include <random>
+
+#include "between_pages.hpp"
+#include "same_bits.hpp"
+
+namespace tacc::conv::test {
+namespace {
+
+class InnerProducts : public testing::TestWithParam<taccConvPass_t> {
+ protected:
+  int from(int least, int most) { return std::uniform_int_distribution<int>(least, most)(random_); }
+
+  /// `values`: channels that are summed over, `results`: those that are written.
+  taccConvDesc_t layer(int batch, int values, int results, int height, int width, int kernel) {
+    const bool isForward = GetParam() == taccConvForward;
+    taccConvDesc_t desc = convolution(GetParam(), batch, isForward ? values : results, height, width,
+                                      isForward ? results : values, kernel);
+    desc.inputLayout = desc.outputLayout = taccLayoutNhwc;
+    desc.weightLayout = from(0, 1) == 0 ? taccWeightsKcrs : taccWeightsBlocked;
+    desc.algorithm = "inner-products";
+    return desc;
+  }
+
+  std::mt19937 random_{31};
+};
+
+TEST_P(InnerProducts, AreExactForEveryNumberOfResultsAndRestOfAVector) {
+  for (int results = 1; results <= 8; ++results) {
+    for (int rest = 0; rest < blockLength; ++rest) {
+      taccConvDesc_t desc = layer(from(1, 2), 64 + rest, results, from(1, 3), from(1, 40), 1);
+      chooseEpilogue(desc, random_);
+      expectExactBetweenPages(desc, rest % 4 == 0 ? 3 : 1, rest % 2 == 0);
+    }
+  }
+}
+
+TEST_P(InnerProducts, AreExactForDrawnKernels) {
+  for (int i = 0; i < 120; ++i) {
+    const int kernel = from(1, 5), width = from(1, kernel), least = (63 + width) / width;
+    taccConvDesc_t desc =
+        layer(from(1, 3), from(least, least + 60), from(1, 8), from(kernel, 14), from(width, 30), kernel);
+    desc.kernelWidth = width;
+    desc.padHeight = from(0, desc.kernelHeight - 1);
+    desc.padWidth = from(0, desc.kernelWidth - 1);
+    if (desc.height > 2 * kernel) desc.dilationHeight = from(1, 2);
+    if (GetParam() == taccConvForward) {  // lines outside the image, and strides, are there in this pass alone
+      desc.padHeight += from(0, 5) / 5;
+      desc.padWidth += from(0, 5) / 5;
+      desc.strideHeight = from(1, 4);
+      desc.strideWidth = from(1, 4);
+    }
+    chooseEpilogue(desc, random_);
+    expectExactBetweenPages(desc, i % 4 < 2 ? 1 : 3, i % 2 == 0);
+  }
+}
+
+TEST_P(InnerProducts, AreTheSameBitsForEveryNumberOfThreads) {
+  for (int i = 0; i < 6; ++i) {
+    expectSameBitsForEveryNumberOfThreads(layer(from(1, 2), from(64, 200), from(1, 8), 19, 23, 1 + 2 * (i % 3)), 4);
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Exact, InnerProducts, testing::Values(taccConvForward, taccConvBackwardData),
+                         [](const testing::TestParamInfo<taccConvPass_t>& tested) {
+                           return tested.param == taccConvForward ? "Forward" : "BackwardData";
+                         });
+
+/// Of images that lie behind the caches, where tiles of a block would read pixels' parts: the choice.
+TEST(InnerProductsChoice, TakesFewResultsOfStridedPixels) {
+  for (const int results : {1, 2, 4}) {
+    taccConvDesc_t desc = convolution(taccConvForward, 1, 256, 56, 56, results, 1);
+    desc.strideHeight = desc.strideWidth = 3;
+    desc.inputLayout = desc.outputLayout = taccLayoutNhwc;
+    const ChosenPlan choice = makePlan(understand(desc), bestKernels());
+    EXPECT_EQ(choice.algorithm, "inner-products") << results;
+  }
+}
+
+}  // namespace
+}  // namespace tacc::conv::test
