@@ -2,6 +2,7 @@
 #include <array>
 #include <random>
 
+#include "between_pages.hpp"
 #include "conv_case.hpp"
 
 namespace tacc::conv::test {
@@ -43,6 +44,25 @@ TEST(PlainProduct, OfDrawnShapesOfManyPixels) {
     chooseEpilogue(desc, random);
     desc.algorithm = "plain-product";
     expectExactAsChosen(desc);
+  }
+}
+
+/// Few channels on one side, which are read where they lie, and many, which are copied; pixels of every rest of a
+/// vector. Nothing behind the tensors is read.
+TEST(PlainProduct, GradientsTouchNothingOutsideOfTheTensors) {
+  std::mt19937 random(98);
+  const auto from = [&](int least, int most) { return std::uniform_int_distribution<int>(least, most)(random); };
+  for (int rest = 0; rest < 16; ++rest) {
+    for (const int few : {1, 3, 7, 20}) {
+      const int many = from(20, 50);
+      taccConvDesc_t desc = convolution(taccConvBackwardWeights, from(1, 2), rest % 2 == 0 ? few : many, 1,
+                                        16 * from(1, 6) + rest, rest % 2 == 0 ? many : few, 1);
+      desc.inputLayout = desc.outputLayout = taccLayoutNchw;
+      desc.weightLayout = taccWeightsKcrs;
+      desc.accumulate = from(0, 1) == 1;
+      desc.algorithm = "plain-product";
+      expectExactBetweenPages(desc, from(1, 3), rest % 4 < 2);
+    }
   }
 }
 

@@ -6,7 +6,7 @@
 // Values v are channels, or, of kernels other than 1x1, the taps of all channels, for which pixels are copied
 // (unfolding.hpp). Nothing is transposed; the lanes of a sum are added at last. Some pixels of all channels are gone
 // through at a time: as many as the L2 cache keeps of the tensor of fewer channels. Where lines of channels do not
-// begin with a line of the cache, these pixels are copied so that they do: a tile reads each of them many times.
+// begin with a line of the cache, and tiles read each of them many times, these pixels are copied so that they do.
 #include <algorithm>
 #include <cstring>
 #include <span>
@@ -83,7 +83,11 @@ class PlainGradient final : public ConvPlan {
     return static_cast<std::size_t>(roundUp(shape().outChannels * values_, blockLength));
   }
   /// Both tensors, so that their lines begin with a line of the cache.
-  bool isCopied() const { return unfolding_.isNeeded() || pixels_ % plainBlock != 0; }
+  bool isCopied() const {
+    constexpr std::size_t mostReads = 2;  // of the side of more channels, for which a copy does not pay
+    return unfolding_.isNeeded() ||
+           (pixels_ % plainBlock != 0 && std::min(outTiles_.size(), inTiles_.size()) > mostReads);
+  }
   std::size_t workerFloats() const {
     return isCopied() ? static_cast<std::size_t>((std::ptrdiff_t{values_} + copiedOuts()) * copiedLine_) : 0;
   }
@@ -111,12 +115,14 @@ class PlainGradient final : public ConvPlan {
     double cycles = !isCopied() ? 0
                                 : unfolding_.cycles(atOnce_) + channels * (ofCopiedLine * static_cast<double>(calls) +
                                                                            ofCopiedBlock * static_cast<double>(blocks));
+    // Lines of channels that begin anywhere are parts of two lines of the cache.
+    const double ofLoad = isCopied() || pixels_ % plainBlock == 0 ? 0.55 : 0.9;
     for (const TaskPart& out : outTiles_) {
       for (const TaskPart& in : inTiles_) {
         const auto outs = static_cast<int>(out.to - out.from), ins = static_cast<int>(in.to - in.from);
         const double vectors = double(plainBlock) / kernels.fmaLanes;
-        const double step = std::max(
-            {productCycles(kernels, 1, outs * ins), latencyCycles * vectors, vectors * (outs + ins) / 2 * 1.1});
+        const double step =
+            std::max({productCycles(kernels, 1, outs * ins), latencyCycles * vectors, vectors * (outs + ins) * ofLoad});
         cycles += static_cast<double>(blocks) * (step + 0.5 * vectors) +
                   static_cast<double>(calls) * (ofTile + ofSum * outs * ins);
       }

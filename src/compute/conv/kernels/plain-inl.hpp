@@ -88,16 +88,26 @@ void plainGradient(const PlainGradientCall& call) {
   for (int k = 0; k < kOuts; ++k) gradient[k] = call.gradient + k * call.gradientLine;
 #pragma GCC unroll 6
   for (int c = 0; c < kIns; ++c) input[c] = call.input + c * call.inputLine;
-  for (std::ptrdiff_t x = 0; x < call.pixels; x += TACC_LANES) {
+  const auto add = [&](std::ptrdiff_t x, const auto& loadPixels) __attribute__((always_inline)) {
     Vector g[kOuts];
 #pragma GCC unroll 6
-    for (int k = 0; k < kOuts; ++k) g[k] = load(gradient[k] + x);
+    for (int k = 0; k < kOuts; ++k) g[k] = loadPixels(gradient[k] + x);
 #pragma GCC unroll 6
     for (int c = 0; c < kIns; ++c) {
-      const Vector i = load(input[c] + x);
+      const Vector i = loadPixels(input[c] + x);
 #pragma GCC unroll 6
       for (int k = 0; k < kOuts; ++k) sum[k * kIns + c] += g[k] * i;
     }
+  };
+  std::ptrdiff_t x = 0;
+  for (; x + TACC_LANES <= call.pixels; x += TACC_LANES) {
+    add(
+        x, [](const float* from) __attribute__((always_inline)) { return load(from); });
+  }
+  if (x < call.pixels) {  // what comes behind is of another channel
+    const PartOfVector part(static_cast<int>(call.pixels - x));
+    add(
+        x, [&](const float* from) __attribute__((always_inline)) { return part.load(from); });
   }
   float totals[kWhole];
 #pragma GCC unroll 16

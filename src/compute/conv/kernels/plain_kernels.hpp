@@ -40,7 +40,7 @@ struct PlainGradientCall {
   std::ptrdiff_t gradientLine;  // from channel to channel, in floats
   const float* input;
   std::ptrdiff_t inputLine;
-  int pixels;  // a multiple of plainBlock
+  int pixels;
   float* output;
   std::ptrdiff_t outputLine;  // from k to k
 };
