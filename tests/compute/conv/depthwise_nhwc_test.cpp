@@ -64,6 +64,19 @@ TEST_P(DepthwiseNhwc, IsExactForStridesBeyondTheKernelAndKernelsBeyondTheImage) 
   }
 }
 
+/// Lines that have more of all channels than the L1 cache holds: some channels of all lines, then others.
+TEST_P(DepthwiseNhwc, IsExactForSomeChannelsAfterOthers) {
+  for (int i = 0; i < 8; ++i) {
+    const int kernel = from(4, 7);
+    taccConvDesc_t desc = layer(1, from(130, 300), from(kernel, 12), from(40, 60), kernel);
+    desc.padHeight = desc.padWidth = from(0, 3);
+    desc.strideWidth = from(1, 2);
+    desc.dilationWidth = from(1, 2);
+    chooseEpilogue(desc, random_);
+    expectExactBetweenPages(desc, i % 2 == 0 ? 1 : 3, i % 4 < 2);
+  }
+}
+
 TEST_P(DepthwiseNhwc, IsExactForLargeTensors) {
   expectExactBetweenPages(layer(1, 64, 190, 181, 1), 2, true);  // stored non-temporally
   expectExactBetweenPages(layer(2, 19, 90, 77, 3), 3, true);    // sums of weights in several parts

@@ -93,6 +93,7 @@ class DepthwiseNhwc final : public ConvPlan {
       }
     }
     findRuns();
+    channelsAtOnce_ = chooseChannelsAtOnce();
     const std::int64_t pixels = std::int64_t{s.batch} * s.outHeight * s.outWidth;
     const std::int64_t lines = std::int64_t{s.batch} * s.outHeight;
     parts_ = static_cast<std::size_t>(std::clamp<std::int64_t>(pixels / pixelsOfSums, 1, std::min(mostSums, lines)));
@@ -116,10 +117,14 @@ class DepthwiseNhwc final : public ConvPlan {
     double cycles = 0;
     for (const ChannelRun& run : runs_) {
       const double few = ceilDivide(run.count, pixelsTogether);
+      const int together = std::min(run.count, pixelsTogether);
       for (const std::vector<ChannelTap>& line : lines_) {
         const double taps = double(line.size()) * double(run.taps.size());
-        cycles +=
-            ofRun + few * (ofFew + vectors * (taps * ofWeights + 3)) + run.count * vectors * (ofVector + taps * ofTap);
+        // The sums of a few results wait for each other's taps.
+        const double ofResult = isGradient() ? ofTap : std::max(ofTap, latencyCycles / together);
+        const double beside = isGradient() ? 0 : cyclesOfSources(double(line.size()), double(run.taps.size()));
+        cycles += ofRun + few * (ofFew + vectors * (taps * ofWeights + 3)) +
+                  run.count * vectors * (ofVector + taps * ofResult + beside);
       }
     }
     const double floats = depthwisePartRead(s) * double(s.height) * s.width + double(s.outHeight) * s.outWidth;
@@ -149,27 +154,31 @@ class DepthwiseNhwc final : public ConvPlan {
       const std::ptrdiff_t at = image * static_cast<std::ptrdiff_t>(lines_.size()) * lineFloats();
       const bool isForward = description_.pass == taccConvForward;
       DepthwiseNhwcCall call{};
-      call.input = isForward ? buffers.input + image * inputFloats() : buffers.outputGradient + image * outputFloats();
+      const float* const input =
+          isForward ? buffers.input + image * inputFloats() : buffers.outputGradient + image * outputFloats();
       call.inputStep = std::ptrdiff_t{along_.sourceStep()} * shape().inChannels;
-      call.weights = buffers.packedWeights;
       call.weightsBlock = weightsBlock();
-      call.bias = bias;
       call.outputStep = std::ptrdiff_t{along_.resultStep()} * shape().inChannels;
-      call.channels = shape().inChannels;
       call.activation = description_.activation;
       call.isNonTemporal = isNonTemporal;
-      for (std::size_t y = lines.from; y < lines.to; ++y) {
-        call.lines = lines_[y].data();
-        call.lineCount = static_cast<int>(lines_[y].size());
-        for (const ChannelRun& run : runs_) {
-          const std::ptrdiff_t place =
-              at + static_cast<std::ptrdiff_t>(y) * lineFloats() + std::ptrdiff_t{run.first} * shape().inChannels;
-          call.taps = run.taps.data();
-          call.tapCount = static_cast<int>(run.taps.size());
-          call.addend = addend == nullptr ? nullptr : addend + place;
-          call.output = buffers.result + place;
-          call.results = run.count;
-          kernels_.sum(call);
+      for (int channel = 0; channel < shape().inChannels; channel += channelsAtOnce_) {
+        call.channels = std::min(channelsAtOnce_, shape().inChannels - channel);
+        call.input = input + channel;
+        call.weights = buffers.packedWeights + channel / blockLength * weightsBlock();
+        call.bias = bias == nullptr ? nullptr : bias + channel;
+        for (std::size_t y = lines.from; y < lines.to; ++y) {
+          call.lines = lines_[y].data();
+          call.lineCount = static_cast<int>(lines_[y].size());
+          for (const ChannelRun& run : runs_) {
+            const std::ptrdiff_t place = at + static_cast<std::ptrdiff_t>(y) * lineFloats() +
+                                         std::ptrdiff_t{run.first} * shape().inChannels + channel;
+            call.taps = run.taps.data();
+            call.tapCount = static_cast<int>(run.taps.size());
+            call.addend = addend == nullptr ? nullptr : addend + place;
+            call.output = buffers.result + place;
+            call.results = run.count;
+            kernels_.sum(call);
+          }
         }
       }
       if (isNonTemporal) endNonTemporal();
@@ -188,6 +197,41 @@ class DepthwiseNhwc final : public ConvPlan {
     return std::ptrdiff_t{shape().kernelHeight} * shape().kernelWidth * blockLength;
   }
   std::size_t weightFloats() const { return static_cast<std::size_t>(shape().inBlocks() * weightsBlock()); }
+
+  /// What the lines that a line of results sees have of a channel, and how much the L1 cache holds beside weights.
+  std::ptrdiff_t bytesOfChannel() const {
+    return std::ptrdiff_t{along_.sources} * shape().kernelHeight * std::ptrdiff_t{sizeof(float)};
+  }
+  static constexpr std::ptrdiff_t bytesOfL1 = 32 * 1024;
+
+  static constexpr int smallKernel = 16;
+  bool isOfSmallKernel() const { return shape().kernelHeight * shape().kernelWidth < smallKernel; }
+
+  /// What a vector of a pixel's channels costs beside products where it is not in the L1 cache, and where its page is
+  /// not in the first table of pages: for each of some results that go together, of so many taps in lines and in each.
+  double cyclesOfSources(double lines, double taps) const {
+    constexpr double pageBytes = 4096, mostPages = 80, ofLine = 3.5, ofPage = 0.5;
+    if (isOfSmallKernel()) return 0;
+    const int apart = along_.spreads ? std::max(1, along_.dilation / along_.stride) : along_.dilation;
+    const double pixels =
+        std::min(taps * pixelsTogether, double(along_.sourceStep()) * (pixelsTogether - 1) + (taps - 1) * apart + 1);
+    const double pages = lines * pixels * std::min(1.0, shape().inChannels * sizeof(float) / pageBytes);
+    const double fromL2 = bytesOfChannel() * channelsAtOnce_ > bytesOfL1 ? lines * pixels / pixelsTogether * ofLine : 0;
+    return fromL2 + (pages > mostPages ? lines * taps * ofPage : 0);
+  }
+
+  /// Results side by side see mostly the same pixels, and so do those of the next line, in the L1 cache if there are
+  /// few enough channels of them; a pair of lines of the cache of each pixel at least. Small kernels read pixels in the
+  /// order of memory instead.
+  int chooseChannelsAtOnce() const {
+    constexpr int pairOfLines = 2 * blockLength;
+    constexpr std::ptrdiff_t bytesThatPay = 96 * 1024;
+    const Shape& s = shape();
+    const std::ptrdiff_t bytes = bytesOfChannel();
+    if (isGradient() || isOfSmallKernel() || bytes * s.inChannels <= bytesThatPay) return s.inChannels;
+    const std::ptrdiff_t pairs = std::max<std::ptrdiff_t>(1, bytesOfL1 / bytes / pairOfLines);
+    return static_cast<int>(std::min<std::ptrdiff_t>(s.inChannels, pairs * pairOfLines));
+  }
 
   void findRuns() {
     for (int phase = 0; phase < std::min(along_.resultStep(), along_.results); ++phase) {
@@ -262,6 +306,7 @@ class DepthwiseNhwc final : public ConvPlan {
   ChannelDirection along_{};
   std::vector<std::vector<ChannelTap>> lines_;  // of the kernel, that each line of results sees
   std::vector<ChannelRun> runs_;
+  int channelsAtOnce_ = 0;     // in whole blocks, or all
   std::size_t parts_ = 1;      // of the pixels that weights are sums of
   std::size_t lineParts_ = 1;  // of the lines of an image
 };
