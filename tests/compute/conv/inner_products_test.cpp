@@ -31,7 +31,7 @@ class InnerProducts : public testing::TestWithParam<taccConvPass_t> {
 TEST_P(InnerProducts, AreExactForEveryNumberOfResultsAndRestOfAVector) {
   for (int results = 1; results <= 8; ++results) {
     for (int rest = 0; rest < blockLength; ++rest) {
-      taccConvDesc_t desc = layer(from(1, 2), 64 + rest, results, from(1, 3), from(1, 40), 1);
+      taccConvDesc_t desc = layer(from(1, 2), 16 * from(2, 5) + rest, results, from(1, 3), from(1, 40), 1);
       chooseEpilogue(desc, random_);
       expectExactBetweenPages(desc, rest % 4 == 0 ? 3 : 1, rest % 2 == 0);
     }
@@ -40,7 +40,7 @@ TEST_P(InnerProducts, AreExactForEveryNumberOfResultsAndRestOfAVector) {
 
 TEST_P(InnerProducts, AreExactForDrawnKernels) {
   for (int i = 0; i < 120; ++i) {
-    const int kernel = from(1, 5), width = from(1, kernel), least = (63 + width) / width;
+    const int kernel = from(1, 5), width = from(1, kernel), least = (23 + width) / width;
     taccConvDesc_t desc =
         layer(from(1, 3), from(least, least + 60), from(1, 8), from(kernel, 14), from(width, 30), kernel);
     desc.kernelWidth = width;

@@ -216,7 +216,9 @@ class DepthwiseNhwc final : public ConvPlan {
     const double pixels =
         std::min(taps * pixelsTogether, double(along_.sourceStep()) * (pixelsTogether - 1) + (taps - 1) * apart + 1);
     const double pages = lines * pixels * std::min(1.0, shape().inChannels * sizeof(float) / pageBytes);
-    const double fromL2 = bytesOfChannel() * channelsAtOnce_ > bytesOfL1 ? lines * pixels / pixelsTogether * ofLine : 0;
+    const double ofVector = ofLine * lanes_ / blockLength;
+    const double fromL2 =
+        bytesOfChannel() * channelsAtOnce_ > bytesOfL1 ? lines * pixels / pixelsTogether * ofVector : 0;
     return fromL2 + (pages > mostPages ? lines * taps * ofPage : 0);
   }
 

@@ -24,7 +24,7 @@ namespace {
 /// Of more results a tile that broadcasts is not half empty.
 constexpr int mostResults = 8;
 /// Inner products of fewer values are mostly what adding the lanes costs.
-constexpr int leastDepth = 64, mostDepth = 16384;
+constexpr int leastDepth = 24, mostDepth = 16384;
 
 class InnerProducts final : public ConvPlan {
  public:
@@ -55,8 +55,9 @@ class InnerProducts final : public ConvPlan {
     const double pairs =
         insidePairs(c.outHeight, c.kernelHeight, c.strideHeight, c.dilationHeight, c.padHeight, c.height);
     // Of a sum's lanes, and of a pixel's place; of a line of the cache that comes from the L2 cache; of a tile's end.
-    constexpr double ofSum = 4, ofRow = 6, ofLine = 2.5, ofTile = 80;
+    constexpr double ofRow = 1, ofLine = 2.5, ofTile = 80;
     const bool areWide = kernels_.fmaLanes == blockLength;
+    const double ofSum = areWide ? 3 : 4;
     const double columns = c.outChannels, parts = ceilDivide(c.outChannels, areWide ? 4 : 3),
                  rowsOfTile = areWide ? 7 : 4;
     const double steps = ceilDivide(values_, kernels_.fmaLanes);
