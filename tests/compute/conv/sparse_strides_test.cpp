@@ -78,8 +78,14 @@ TEST(SparseStrides, GradientsOfFirstLayersAreExactWithDilation) {
     desc.algorithm = "few-channels";
     desc.maxWorkers = from(1, 3);
     expectExactAsChosen(desc, ThreadedExecutor(desc.maxWorkers).get());
+    desc.inChannels = 1;  // whose pixels are a plane in NHWC too
+    desc.inputLayout = taccLayoutNhwc;
+    if (from(0, 1) == 0) desc.outputLayout = taccLayoutNhwc;
+    expectExactAsChosen(desc, ThreadedExecutor(desc.maxWorkers).get());
   }
-  const taccConvDesc_t desc = firstLayer(2, 1, 40, 40, 147, 3, 3, 0);
+  taccConvDesc_t desc = firstLayer(2, 1, 40, 40, 147, 3, 3, 0);
+  EXPECT_EQ(makePlan(understand(desc), *availableKernels().front()).algorithm, "few-channels");
+  desc.inputLayout = desc.outputLayout = taccLayoutNhwc;
   EXPECT_EQ(makePlan(understand(desc), *availableKernels().front()).algorithm, "few-channels");
 }
 

@@ -8,14 +8,15 @@
 namespace tacc::conv {
 
 bool isFewChannels(const Description& d, bool isDilated) {
-  const bool canBeApart = isDilated && d.inputLayout == taccLayoutNchw && d.shape.strideWidth == 1;
+  const bool isOfPlanes = d.inputLayout == taccLayoutNchw || d.shape.inChannels == 1;
+  const bool canBeApart = isDilated && isOfPlanes && d.shape.strideWidth == 1;
   return (d.inputLayout == taccLayoutNchw || d.inputLayout == taccLayoutNhwc) && d.shape.inChannels <= fewChannels &&
          d.shape.groups == 1 && (d.shape.dilationWidth == 1 || canBeApart);
 }
 
 FewChannelsImage::FewChannelsImage(const Description& d)
     : shape_(d.shape),
-      isNhwc_(d.inputLayout == taccLayoutNhwc),
+      isNhwc_(d.inputLayout == taccLayoutNhwc && d.shape.inChannels > 1),  // pixels of one channel are a plane
       isCopied_(shape_.padHeight != 0 || shape_.padWidth != 0 || shape_.dilationWidth != 1) {
   const int width = roundUp(shape_.width + 2 * shape_.padWidth, phases());
   line_ = std::ptrdiff_t{width} * pixel();
