@@ -8,6 +8,7 @@
 #include "compute/conv/algorithms.hpp"
 #include "compute/conv/algorithms/caching.hpp"
 #include "compute/conv/algorithms/depthwise_copy.hpp"
+#include "compute/conv/algorithms/forward_shape.hpp"
 #include "compute/conv/core_model.hpp"
 #include "compute/conv/kernels/depthwise_nhwc_kernels.hpp"
 #include "compute/conv/task_balance.hpp"
@@ -155,8 +156,11 @@ class Depthwise final : public LinesPlan {
     const bool isAny = parts_.front().kernel == kernels_.depthwiseAny;
     const DepthwiseMethod method = isAny ? DepthwiseMethod::anyStrips : DepthwiseMethod::strips;
     const double copied = copyFloats_ == 0 ? 0 : cyclesOfCopy * line_.inputHeight * line_.inputWidth;
+    // Results of the data's gradient may be far more than those of the forward pass.
+    const bool isDense = shape().strideHeight == 1 && shape().strideWidth == 1;
+    const Shape computed = isDense ? forwardShape(description_) : shape();
     const double cycles = scales_ ? scalingCycles()
-                                  : depthwiseCycles(shape(), kernels_, method, outputHeight_, parts_.size()) *
+                                  : depthwiseCycles(computed, kernels_, method, outputHeight_, parts_.size()) *
                                         (readsBfloat16(description_) ? cyclesOfBfloat16 : 1);
     const bool hasOneTap = shape().kernelHeight * shape().kernelWidth == 1;
     // Blocks of pixels that no multiple of a block is apart share lines of the cache, which memory is asked for again.

@@ -120,8 +120,10 @@ class DepthwiseNhwc final : public ConvPlan {
       const int together = std::min(run.count, pixelsTogether);
       for (const std::vector<ChannelTap>& line : lines_) {
         const double taps = double(line.size()) * double(run.taps.size());
-        // The sums of a few results wait for each other's taps.
-        const double ofResult = isGradient() ? ofTap : std::max(ofTap, latencyCycles / together);
+        // Sums of a few results wait for each other's taps, where these are too many to begin with the next channels.
+        constexpr double manyTaps = 24;
+        const double latency = latencyCycles / together * std::min(1.0, taps / manyTaps);
+        const double ofResult = isGradient() ? ofTap : std::max(ofTap, latency);
         const double beside = isGradient() ? 0 : cyclesOfSources(double(line.size()), double(run.taps.size()));
         cycles += ofRun + few * (ofFew + vectors * (taps * ofWeights + 3)) +
                   run.count * vectors * (ofVector + taps * ofResult + beside);
