@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "absences.hpp"
 #include "lanes.hpp"
 #include "plugin.hpp"
 #include "progress.hpp"
@@ -46,18 +47,6 @@ bool isOfOneWorld(MPI_Comm mpi, int ranks) {
   PMPI_Group_free(&here);
   PMPI_Group_free(&world);
   return std::ranges::find(places, MPI_UNDEFINED) == places.end();
-}
-
-/// The rank to say why ranks could not join, the same on all: the first that had trouble of its own, or else the first
-/// that had any. Nothing when all have joined.
-std::optional<int> firstInTrouble(const Communicator& communicator, taccResult_t result) {
-  const int kind = result == taccSuccess ? 2 : result == taccRemoteError ? 1 : 0;
-  struct {
-    int kind, rank;
-  } mine{kind, communicator.rank}, first{};
-  PMPI_Allreduce(&mine, &first, 1, MPI_2INT, MPI_MINLOC, communicator.mpi);
-  if (first.kind == 2) return std::nullopt;
-  return first.rank;
 }
 
 }  // namespace
@@ -171,10 +160,14 @@ int Communicators::end(MPI_Comm* mpi, int (*free)(MPI_Comm*)) {
 }
 
 void Communicators::join(Communicator& communicator) noexcept {
-  // Before this all are here: whoever joins owes nobody of them the progress of a message.
-  PMPI_Barrier(communicator.mpi);
+  const bool isOfAll = hasAllRanks(communicator.mpi), meets = !isOfAll || stem_.tacc == nullptr;
+  // After this all are here: whoever joins owes nobody of them the progress of a message.
+  const bool hasRoom = !meets || hasFilesToMeet();
+  if (const auto speaker = firstInTrouble(communicator, hasRoom ? taccSuccess : taccSystemError)) {
+    leaveToMpi(communicator, *speaker, describeNoFiles());
+    return;
+  }
   PMPI_Irecv(nullptr, 0, MPI_BYTE, 0, 0, self_, &communicator.never);
-  const bool isOfAll = hasAllRanks(communicator.mpi);
   const taccResult_t result = isOfAll ? joinOfAll(communicator) : joinByMeeting(communicator);
   const std::string why = result == taccSuccess ? "" : taccGetLastError(nullptr);
   const std::optional<int> speaker = firstInTrouble(communicator, result);
@@ -188,17 +181,7 @@ void Communicators::join(Communicator& communicator) noexcept {
   if (communicator.tacc != nullptr) taccCommAbort(communicator.tacc);
   communicator.tacc = nullptr;
   endMessage(communicator);
-  communicator.passed = Passed::noCommunicator;
-  if (*speaker != communicator.rank) return;
-  // A program may make thousands of them, and one reason is mostly that of all.
-  constexpr int mostSaid = 8;
-  static std::atomic<int> said{0};
-  const int before = said.fetch_add(1, std::memory_order_relaxed);
-  if (before >= mostSaid) return;
-  std::fprintf(
-      stderr, "tacc: a communicator of %d ranks stays with MPI, as rank %d could not join: %s\n%s", communicator.ranks,
-      communicator.rank, why.c_str(),
-      before + 1 < mostSaid ? "" : "tacc: this process says no more of further communicators that stay with MPI\n");
+  leaveToMpi(communicator, *speaker, why);
 }
 
 /// MPI calls this when the communicator ends.

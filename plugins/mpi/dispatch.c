@@ -42,9 +42,9 @@ TACC_MPI_LONG_FUNCTIONS(DECLARE_FIRST_LONG)
 #define FIRSTS \
   { TACC_MPI_FUNCTIONS(FIRST) TACC_MPI_LONG_FUNCTIONS(FIRST_LONG) }
 static const Function firsts[functionCount] = FIRSTS;
-static Function functions[functionCount] = FIRSTS; /* each written once, by resolve() */
+static Function functions[functionCount] = FIRSTS; /* written by resolve(), and by passAllOn() */
 static pthread_once_t once = PTHREAD_ONCE_INIT;
-static void* openedPart; /* written by resolve() */
+static void *openedPart, *openedMpi; /* written by resolve() */
 
 /* dlsym() gives a pointer to an object, which ISO C does not let be converted. */
 static Function functionIn(void* library, const char* prefix, const char* name) {
@@ -140,8 +140,30 @@ static void* openFitting(void* mpi) {
   return library;
 }
 
+static Function originalOf(int number) {
+  const Function found = functionIn(openedMpi, "PMPI_", names[number]);
+  return found != NULL ? found : functionIn(openedMpi, "PMPIX_", names[number]);
+}
+
+/* Where nothing is taken over: calls cost a jump more than without this library. */
+static void passAllOn(void) {
+  int i;
+  for (i = 0; i < functionCount; ++i) {
+    const Function found = originalOf(i);
+    if (found != NULL) __atomic_store_n(&functions[i], found, __ATOMIC_RELEASE);
+  }
+}
+
+/* The part says so, once it knows. */
+static void offerToPassOn(void* part) {
+  void (*take)(void (*)(void));
+  void* const found = part == NULL ? NULL : dlsym(part, "taccMpi_takeWayOut");
+  memcpy(&take, &found, sizeof take);
+  if (found != NULL) take(passAllOn);
+}
+
 static void resolve(void) {
-  void* const mpi = findMpi();
+  void* const mpi = openedMpi = findMpi();
   void* library;
   int i;
   if (mpi == NULL) {
@@ -154,10 +176,10 @@ static void resolve(void) {
   library = openedPart = openFitting(mpi);
   for (i = 0; i < functionCount; ++i) {
     Function found = library == NULL ? NULL : functionIn(library, "taccMpi_", names[i]);
-    if (found == NULL) found = functionIn(mpi, "PMPI_", names[i]);
-    if (found == NULL) found = functionIn(mpi, "PMPIX_", names[i]);
+    if (found == NULL) found = originalOf(i);
     if (found != NULL) __atomic_store_n(&functions[i], found, __ATOMIC_RELEASE);
   }
+  offerToPassOn(library);
 }
 
 void* partForMpi(void) {

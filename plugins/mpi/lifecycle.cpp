@@ -116,6 +116,18 @@ std::optional<int> callsBeforeContest() {
   return calls;
 }
 
+/// A variable whose value is none that it may have. tacc itself would refuse it in each communicator.
+struct Wrong {
+  const char *variable, *allowed;
+};
+
+std::optional<Wrong> firstWrong(std::string_view mode, bool hasLeastBytes, bool hasContests) {
+  if (!mode.empty() && mode != "on" && mode != "off" && mode != "report") return Wrong{"TACC_MPI", "on, off or report"};
+  if (!hasLeastBytes) return Wrong{"TACC_MPI_NONBLOCKING", "a number of bytes, or off"};
+  if (!hasContests) return Wrong{"TACC_MPI_CONTEST", "a number of calls, 1 or more, or off"};
+  return std::nullopt;
+}
+
 /// "rank 1, 3", at most ten of them.
 std::string listOf(const std::vector<int>& ranks) {
   constexpr std::size_t most = 10;
@@ -125,17 +137,13 @@ std::string listOf(const std::vector<int>& ranks) {
   return text;
 }
 
-/// Once MPI is there. Every rank takes part, also one where this is switched off: ranks would not meet otherwise.
-void start() {
+/// What start() does. Every rank takes part, also one where this is switched off: ranks would not meet otherwise.
+void meet() {
   Plugin& self = plugin();
   self.hasBegun = true;
   int rank = 0;
   PMPI_Comm_rank(MPI_COMM_WORLD, &rank);
   const std::string_view mode = valueOf("TACC_MPI");
-  const bool isKnown = mode.empty() || mode == "on" || mode == "off" || mode == "report";
-  if (!isKnown && rank == 0)
-    std::fprintf(stderr, "tacc: TACC_MPI is \"%s\"; it must be on, off or report. It is taken for off\n",
-                 std::string(mode).c_str());
   self.reports = mode == "report" && rank == 0;
   // Ranks that were not preloaded take part in nothing.
   if (const std::vector<int> lacking = ranksWithoutAnswer(); !lacking.empty()) {
@@ -158,27 +166,23 @@ void start() {
   const bool packsPlainly = arePackedPlainly();
   if (!packsPlainly && rank == 0)
     std::fprintf(stderr, "tacc: MPI_Pack of this MPI adds to the data, so all calls go to MPI\n");
-  const bool isWanted = isKnown && mode != "off";
   const bool usesMpiTransport = valueOf("TACC_TRANSPORT") == "mpi";
   const std::optional<LeastBytes> leastBytes = leastBytesWithRequest();
-  if (!leastBytes && rank == 0)
-    std::fprintf(stderr,
-                 "tacc: TACC_MPI_NONBLOCKING is \"%s\"; it must be a number of bytes, or off. It is taken for off\n",
-                 std::string(valueOf("TACC_MPI_NONBLOCKING")).c_str());
   const std::optional<int> contestAfter = callsBeforeContest();
-  if (!contestAfter && rank == 0)
-    std::fprintf(
-        stderr,
-        "tacc: TACC_MPI_CONTEST is \"%s\"; it must be a number of calls, 1 or more, or off. It is taken for off\n",
-        std::string(valueOf("TACC_MPI_CONTEST")).c_str());
+  const std::optional<Wrong> wrong = firstWrong(mode, leastBytes.has_value(), contestAfter.has_value());
+  const bool isWanted = !wrong && mode != "off";
   // The same bits in every run: who sums must not depend on times.
   const int contests = valueOf("TACC_REPRODUCIBLE") == "on" ? 0 : contestAfter.value_or(0);
   // The least of each; of bytes the most.
   const LeastBytes bytes = leastBytes.value_or(LeastBytes{INT_MAX, INT_MAX});
-  std::array<int, 6> mine{isWanted && packsPlainly, usesMpiTransport, !isWanted, -bytes.summed, contests, -bytes.moved};
-  std::array<int, 6> least{};
+  std::array<int, 7> mine{isWanted && packsPlainly, usesMpiTransport, !isWanted, -bytes.summed, contests, -bytes.moved,
+                          wrong ? rank : INT_MAX};
+  std::array<int, 7> least{};
   PMPI_Allreduce(mine.data(), least.data(), static_cast<int>(mine.size()), MPI_INT, MPI_MIN, MPI_COMM_WORLD);
-  if (rank == 0 && least[0] == 0 && least[2] == 0 && packsPlainly)
+  if (wrong && least[6] == rank)
+    std::fprintf(stderr, "tacc: %s is \"%s\" on rank %d; it must be %s. All calls go to MPI\n", wrong->variable,
+                 std::string(valueOf(wrong->variable)).c_str(), rank, wrong->allowed);
+  if (rank == 0 && least[0] == 0 && least[2] == 0 && least[6] == INT_MAX && packsPlainly)
     std::fprintf(stderr, "tacc: TACC_MPI is off on some ranks and on on others, so all calls go to MPI\n");
   self.isActive = least[0] != 0;
   if (!self.isActive) return;
@@ -193,6 +197,13 @@ void start() {
   const auto bytesOf = [](int most) { return most == -INT_MAX ? SIZE_MAX : static_cast<std::size_t>(-most); };
   self.leastWithRequest = bytesOf(least[3]);
   self.leastMoved = bytesOf(least[5]);
+}
+
+/// Once MPI is there.
+void start() {
+  meet();
+  const Plugin& self = plugin();
+  if (!self.isActive && !self.reports && self.passAllOn != nullptr) self.passAllOn();
 }
 
 void end() noexcept {
@@ -213,6 +224,11 @@ void end() noexcept {
 
 }  // namespace
 }  // namespace tacc::mpi
+
+/// From the dispatcher, before any call.
+extern "C" __attribute__((visibility("default"))) void taccMpi_takeWayOut(void (*passAllOn)()) {
+  tacc::mpi::plugin().passAllOn = passAllOn;
+}
 
 TACC_MPI_ENTRY taccMpi_Init(int* argc, char*** argv) {
   tacc::mpi::answerRollCall();

@@ -35,6 +35,7 @@ struct Plugin {
   bool hasBegun = false;               // MPI_Init has been called here
   bool isActive = false;               // between MPI_Init and MPI_Finalize, where all ranks agreed on it
   bool reports = false;                // this rank tells at the end what it did
+  void (*passAllOn)() = nullptr;       // makes the dispatcher call MPI's own functions in C from then on
 };
 
 /// Never destroyed: threads may be in it as the process ends. There from when the library is loaded.

@@ -18,16 +18,22 @@ constexpr double patienceAtEnd = 10;                       // seconds
 
 using Clock = std::chrono::steady_clock;
 
-/// A communicator to complain on.
-int failOperation(const Operation& operation, const std::string& why) noexcept {
+}  // namespace
+
+int Requests::fail(const Operation& operation, const std::string& why) noexcept {
   Communicator place;
-  place.mpi = operation.communicator == nullptr ? MPI_COMM_WORLD : operation.communicator->mpi;
+  {
+    const std::lock_guard lock(mutex_);
+    place.mpi = operation.handler;
+  }
   place.rank = operation.rank;
   place.ranks = operation.ranks;
   return failCall(operation.name, place, why);
 }
 
-}  // namespace
+void Requests::leave(const Operation& operation) noexcept {
+  if (operation.communicator != nullptr) operation.communicator->underWay.fetch_sub(1, std::memory_order_relaxed);
+}
 
 void Requests::open() {
   PMPI_Comm_dup(MPI_COMM_SELF, &self_);
@@ -95,11 +101,11 @@ std::unique_ptr<Operation> Requests::take(const Operation& operation) noexcept {
 int Requests::give(Operation& operation) {
   Communicator& communicator = *operation.communicator;
   if (communicator.stream == nullptr && taccStreamCreate(&communicator.stream) != taccSuccess)
-    return failOperation(operation, taccGetLastError(nullptr));
+    return fail(operation, taccGetLastError(nullptr));
   // Collectives of one communicator are begun by one thread at a time: the last call is this one.
   if (operation.prepared.start(communicator.stream) != taccSuccess ||
       taccStreamRequest(communicator.stream, &operation.call) != taccSuccess)
-    return failOperation(operation, taccGetLastError(nullptr));
+    return fail(operation, taccGetLastError(nullptr));
   communicator.underWay.fetch_add(1, std::memory_order_relaxed);
   return MPI_SUCCESS;
 }
@@ -108,6 +114,7 @@ int Requests::begin(const char* name, Communicator& communicator, Prepared prepa
   completeFreed();
   auto made = std::make_unique<Operation>(Operation{name,
                                                     &communicator,
+                                                    communicator.mpi,
                                                     communicator.rank,
                                                     communicator.ranks,
                                                     makeTag(),
@@ -127,8 +134,8 @@ int Requests::begin(const char* name, Communicator& communicator, Prepared prepa
 
 int Requests::makePersistent(const char* name, Communicator& lane, std::function<Prepared()> prepare,
                              MPI_Request* request) {
-  auto made = std::make_unique<Operation>(
-      Operation{name, &lane, lane.rank, lane.ranks, makeTag(), MPI_REQUEST_NULL, nullptr, {}, std::move(prepare)});
+  auto made = std::make_unique<Operation>(Operation{
+      name, &lane, lane.mpi, lane.rank, lane.ranks, makeTag(), MPI_REQUEST_NULL, nullptr, {}, std::move(prepare)});
   PMPI_Recv_init(nullptr, 0, MPI_BYTE, 0, made->tag, self_, &made->handle);
   *request = keep(std::move(made)).handle;
   return MPI_SUCCESS;
@@ -137,13 +144,13 @@ int Requests::makePersistent(const char* name, Communicator& lane, std::function
 int Requests::start(Operation& operation) {
   completeFreed();
   if (operation.communicator == nullptr)
-    return failOperation(operation, "its communicator has been freed, and so it cannot be started");
+    return fail(operation, "its communicator has been freed, and so it cannot be started");
   if (!operation.prepareAgain || operation.call != nullptr)
-    return failOperation(operation, "MPI_Start of a request that is under way already");
+    return fail(operation, "MPI_Start of a request that is under way already");
   try {
     operation.prepared = operation.prepareAgain();
   } catch (const std::exception& error) {
-    return failOperation(operation, error.what());
+    return fail(operation, error.what());
   }
   const int code = give(operation);
   if (code == MPI_SUCCESS) PMPI_Start(&operation.handle);
@@ -169,7 +176,7 @@ int Requests::free(Operation& operation, MPI_Request* request) {
 }
 
 int Requests::refuseToCancel(const Operation& operation) noexcept {
-  return failOperation(operation, "MPI_Cancel of a collective, which cannot be cancelled");
+  return fail(operation, "MPI_Cancel of a collective, which cannot be cancelled");
 }
 
 Operation* Requests::find(MPI_Request request) {
@@ -182,7 +189,10 @@ std::string Requests::settle(Operation& operation) {
   const taccResult_t result = taccRequestTest(operation.call);
   std::string why = result == taccSuccess ? "" : taccGetLastError(nullptr);
   taccRequestDestroy(std::exchange(operation.call, nullptr));
-  if (operation.communicator != nullptr) operation.communicator->underWay.fetch_sub(1, std::memory_order_relaxed);
+  {
+    const std::lock_guard lock(mutex_);
+    leave(operation);
+  }
   try {
     if (result == taccSuccess) operation.prepared.deliver();
   } catch (const std::exception& error) {
@@ -203,7 +213,7 @@ void Requests::giveUp(Operation& operation) noexcept {
 
 int Requests::end(Operation& operation) noexcept {
   const std::string why = settle(operation);
-  return why.empty() ? MPI_SUCCESS : failOperation(operation, why);
+  return why.empty() ? MPI_SUCCESS : fail(operation, why);
 }
 
 bool Requests::completeIfDone(Operation& operation, int* code) {
@@ -224,6 +234,11 @@ void Requests::completeFreed() noexcept {
     });
     std::move(first, freed_.end(), std::back_inserter(done));
     freed_.erase(first, freed_.end());
+    // From now on they are in no list, and nobody tells them that their communicator has ended.
+    for (const auto& operation : done) {
+      leave(*operation);
+      operation->communicator = nullptr;
+    }
   }
   for (const auto& operation : done) {
     end(*operation);
@@ -270,7 +285,9 @@ void Requests::forget(Communicator& communicator) noexcept {
     if (one->stream != nullptr) drain(*one);
   const std::lock_guard lock(mutex_);
   const auto forgetIn = [&](Operation& operation) {
-    if (std::ranges::find(ended, operation.communicator) != ended.end()) operation.communicator = nullptr;
+    if (std::ranges::find(ended, operation.communicator) == ended.end()) return;
+    operation.communicator = nullptr;
+    operation.handler = MPI_COMM_WORLD;
   };
   for (const auto& [handle, operation] : all_) forgetIn(*operation);
   for (const auto& operation : freed_) forgetIn(*operation);

@@ -24,10 +24,12 @@
 
 namespace tacc::mpi {
 
-/// One collective behind a request. Belongs to the thread that uses the request.
+/// One collective behind a request. Belongs to the thread that uses the request, but that another one may free the
+/// communicator meanwhile.
 struct Operation {
   const char* name;            // of MPI's function
-  Communicator* communicator;  // of a persistent one its lane; null: it was freed
+  Communicator* communicator;  // of a persistent one its lane; null: it was freed. Under the mutex of Requests, as is:
+  MPI_Comm handler;            // whose error handler is called
   int rank, ranks;
   int tag;                                 // of the message that ends it
   MPI_Request handle;                      // the receive of that message
@@ -84,6 +86,10 @@ class Requests {
   std::string settle(Operation& operation);
   /// settle(), with the error handler called.
   int end(Operation& operation) noexcept;
+  /// Nothing of it is under way any more, so its communicator may end. Under the mutex.
+  static void leave(const Operation& operation) noexcept;
+  /// Complains where that communicator's error handler is. Returns MPI's code.
+  int fail(const Operation& operation, const std::string& why) noexcept;
   /// Of one that others do not come to.
   static void giveUp(Operation& operation) noexcept;
   Operation& keep(std::unique_ptr<Operation> operation);

@@ -12,10 +12,21 @@
 namespace tacc {
 namespace {
 
+/// A process that may open fewer files than this has them all in use by what it begins with: MPICH opens some 25 in
+/// MPI_Init, which fails where they are spares. It keeps none before a rank joins.
+constexpr rlim_t fewFiles = 64;
+
+bool mayOpenFewFiles() noexcept {
+  rlimit limit{};
+  return ::getrlimit(RLIMIT_NOFILE, &limit) == 0 && limit.rlim_cur < fewFiles;
+}
+
 /// Made when the library is loaded, because a program that fills its table of files later leaves no room for it.
 class Spares {
  public:
-  Spares() noexcept { keep(); }
+  Spares() noexcept {
+    if (!mayOpenFewFiles()) keep();
+  }
 
   void keep() noexcept {
     const std::lock_guard<std::mutex> guard(mutex_);

@@ -21,8 +21,8 @@ class SpareDescriptors {
   SpareDescriptors& operator=(const SpareDescriptors&) = delete;
 };
 
-/// Keeps what is missing of the spare descriptors, if there is room; the library does so when it is loaded, and when a
-/// rank joins.
+/// Keeps what is missing of the spare descriptors, if there is room; the library does so when it is loaded, unless the
+/// process may open few files, and when a rank joins.
 void keepSpareDescriptors() noexcept;
 
 /// Whether errno's `code` says that there is no descriptor left.

@@ -125,13 +125,13 @@ case $what in
     saysNot compared
     unset TACC_SHM TACC_TRANSPORT
     preloaded 2 report env TACC_MPI_CONTEST=0 "$program" counted
-    says 'tacc: TACC_MPI_CONTEST is "0"; it must be a number of calls, 1 or more, or off'
+    says 'tacc: TACC_MPI_CONTEST is "0" on rank 0; it must be a number of calls, 1 or more, or off. All calls go to MPI'
     ;;
   off)
     preloaded 2 off "$program" counted
     saysNot tacc
     preloaded 2 onn "$program" counted
-    says 'tacc: TACC_MPI is "onn"; it must be on, off or report'
+    says 'tacc: TACC_MPI is "onn" on rank 0; it must be on, off or report. All calls go to MPI'
     # Off on one rank is off on all.
     run 1 env LD_PRELOAD="$library" TACC_MPI=report "$program" counted : \
       -n 1 env LD_PRELOAD="$library" TACC_MPI=off "$program" counted
