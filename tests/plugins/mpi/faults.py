@@ -76,7 +76,7 @@ def faults(draw, ranks):
     for way in ("kill", "stop"):
         yield Fault(way, way, lines=dies if way == "kill" else ())
     # The launcher hears of it late, so that the others are ended by the library or by nobody.
-    yield Fault("left", "left", around=lambda rank: ["env", "TACC_MPI_CONTEST=off", *(heard_late if rank == last else [])],
+    yield Fault("left", "left", around=lambda rank: ["env", "TACC_MPI_CONTEST=off", "TACC_MPI_NONBLOCKING=0", *(heard_late if rank == last else [])],
                 must=broken.format(victim=last))
     for way in ("shells", "errors", "abort", "unfinalized", "open"):
         yield Fault(way, way)

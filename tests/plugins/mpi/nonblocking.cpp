@@ -9,7 +9,6 @@
 #include <vector>
 
 #include "cases.hpp"
-#include "corners.hpp"
 #include "nonblocking_collective.hpp"
 #include "nonblocking_unequal.hpp"
 
@@ -83,6 +82,12 @@ void completeInAnyForm(std::vector<MPI_Request>& requests, std::mt19937& draws) 
 std::unique_ptr<Drawn> draw(MPI_Comm comm, Draws& draws, int id, bool isTacc) {
   if (draws.upTo(1) == 0) return std::make_unique<Collective>(comm, draws, id, isTacc);
   return std::make_unique<UnequalCollective>(comm, draws, id, isTacc);
+}
+
+int rankIn(MPI_Comm comm) {
+  int rank = 0;
+  PMPI_Comm_rank(comm, &rank);
+  return rank;
 }
 
 /// Communicators whose ranks stand in different orders. All have a tacc communicator: the barriers see to that.
@@ -187,34 +192,7 @@ void runNonblocking(unsigned seed, int rounds, bool isTacc) {
   freeThem(comms);
 }
 
-namespace {
-
-/// One thread frees the communicator while another one waits for what is under way on it, and a request of it that the
-/// program has freed ends in the calls of both.
-void freeWhileOthersWait() {
-  const int ranks = ranksIn(MPI_COMM_WORLD);
-  std::vector<int> in(1 << 12, 1), out(in.size()), never(in.size());
-  for (int round = 0; round < 30; ++round) {
-    MPI_Comm comm = MPI_COMM_NULL;
-    MPI_Comm_dup(MPI_COMM_WORLD, &comm);
-    MPI_Barrier(comm);
-    MPI_Request request = MPI_REQUEST_NULL, freed = MPI_REQUEST_NULL;
-    const auto count = static_cast<int>(in.size());
-    MPI_Iallreduce(in.data(), never.data(), count, MPI_INT, MPI_SUM, comm, &freed);
-    MPI_Iallreduce(in.data(), out.data(), count, MPI_INT, MPI_SUM, comm, &request);
-    MPI_Request_free(&freed);
-    std::thread waiting([&] { MPI_Wait(&request, MPI_STATUS_IGNORE); });
-    MPI_Comm_free(&comm);
-    waiting.join();
-    if (out.back() != ranks) complain("MPI_Iallreduce on a communicator that is freed gives other numbers");
-    out.back() = -1;
-  }
-}
-
-}  // namespace
-
 void runNonblockingInThreads(unsigned seed, bool isTacc) {
-  if (isTacc && ranksIn(MPI_COMM_WORLD) > 1) freeWhileOthersWait();
   constexpr int threads = 3;
   std::vector<std::vector<MPI_Comm>> comms;
   for (int thread = 0; thread < threads; ++thread) comms.push_back(makeComms());
