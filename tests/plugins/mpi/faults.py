@@ -16,7 +16,7 @@ import time
 
 mpi, program, library = sys.argv[1:4]
 launcher = {"mpich": ["mpiexec.mpich"], "openmpi": ["mpiexec.openmpi", "--oversubscribe", "--allow-run-as-root"]}[mpi]
-patience = 40  # seconds for a program that takes a second or two
+patience = 25  # seconds for a program that takes a second or two
 crash = re.compile(r"segmentation fault|signal: segm|signal 11|signal 6\b|signal: aborted|terminate called|core dumped|sanitizer", re.I)
 heard_late = ["sh", "-c", '"$@" || exec sleep 15', "sh"]
 joinless = r"tacc: a communicator of \d ranks stays with MPI, as rank \d could not join: "  # its rank there
@@ -26,9 +26,11 @@ broken = r"tacc: MPI_\w+, rank \d of \d: .*rank {victim}\b"
 class Fault:
     """One program and what befalls it. `around(rank)`: what stands before the program's name on a rank."""
 
-    def __init__(self, name, way="calls", around=lambda rank: [], outside=(), options=(), lines=(), must=None, lacking=()):
+    def __init__(self, name, way="calls", around=lambda rank: [], outside=(), options=(), lines=(), must=None, lacking=(),
+                 fails_its_own_way=False):
         self.name, self.way, self.around, self.outside = name, way, around, list(outside)
         self.options, self.lines, self.must, self.lacking = list(options), lines, must, lacking
+        self.fails_its_own_way = fails_its_own_way  # MPI, where it does: by an error or by a crash, from run to run
 
     def command(self, ranks, seed, is_preloaded):
         parts = []
@@ -70,8 +72,14 @@ def on(victim, words):
     return lambda rank: words if rank == victim else []
 
 
+def spread(draw, least, most, parts):
+    """One drawn number of each of as many parts of a range."""
+    edges = [least + (most - least) * part // parts for part in range(parts + 1)]
+    return [draw.randrange(low, high) for low, high in zip(edges, edges[1:])]
+
+
 def faults(draw, ranks):
-    victim, last = draw.randrange(ranks), ranks - 1
+    last = ranks - 1
     dies = [broken.format(victim=last), r"tacc: MPI_\w+, rank \d of \d: .*(aborted|has failed)"]
     for way in ("kill", "stop"):
         yield Fault(way, way, lines=dies if way == "kill" else ())
@@ -81,10 +89,14 @@ def faults(draw, ranks):
     for way in ("shells", "errors", "abort", "unfinalized", "open"):
         yield Fault(way, way)
     closed = draw.sample(["<&-", ">&-", "2>&-"], draw.randint(1, 3))
-    yield Fault("streams " + " ".join(closed), around=on(victim, ["sh", "-c", f'exec "$@" {" ".join(closed)}', "sh"]))
-    few = draw.randint(24, 44)
-    yield Fault(f"few files, {few}", around=lambda rank: ["prlimit", f"--nofile={few}:{few}"],
-                lines=[joinless + r".*process \d+ may.*raise ulimit -n"])
+    yield Fault("streams " + " ".join(closed), around=on(draw.randrange(ranks), ["sh", "-c", f'exec "$@" {" ".join(closed)}', "sh"]))
+    # From where MPI itself starts, and what a rank that meets others needs beyond; on all ranks, and on one that others come to.
+    base = {"mpich": 28, "openmpi": 17}[mpi]
+    for few in spread(draw, base - 4, base + 14, 3) + spread(draw, base, base + 6, 3):
+        limit, victim = ["prlimit", f"--nofile={few}:{few}"], draw.randrange(ranks)
+        for where, around in ("on all ranks", lambda rank, limit=limit: limit), (f"on rank {victim}", on(victim, limit)):
+            yield Fault(f"few files, {few} {where}", around=around, fails_its_own_way=True,
+                        lines=[joinless + r".*process \d+ may.*raise ulimit -n"])
     if can_mount:
         size = draw.choice(["64k", "200k", "2m", "9m"])
         yield Fault(f"shm of {size}", outside=in_mounts(f"mount -t tmpfs -o size={size} tmpfs /dev/shm"))
@@ -96,12 +108,13 @@ def faults(draw, ranks):
     wrong = ["TACC_ALGO", "TACC_ISA", "TACC_TIMEOUT", "TACC_SPIN", "TACC_CHUNK_SIZE", "TACC_CMA", "TACC_TRANSPORT", "TACC_SHM",
              "TACC_INIT_TIMEOUT", "TACC_REPRODUCIBLE"]
     for one in draw.sample(legal, 2):
+        victim = draw.randrange(ranks)
         yield Fault(f"{one} on rank {victim}", around=on(victim, ["env", one]),
                     lines=[f"tacc: .*{one.partition('=')[0]}\\b"])
-    one = draw.choice(wrong)
+    one, victim = draw.choice(wrong), draw.randrange(ranks)
     yield Fault(f"{one}=wrong on rank {victim}", around=on(victim, ["env", one + "=wrong"]),
                 must=joinless + f'.*{one}="wrong" is not valid: allowed are .*')
-    only = draw.choice(["TACC_MPI", "TACC_MPI_NONBLOCKING", "TACC_MPI_CONTEST"])
+    only, victim = draw.choice(["TACC_MPI", "TACC_MPI_NONBLOCKING", "TACC_MPI_CONTEST"]), draw.randrange(1, ranks)  # rank 0 speaks for all else
     yield Fault(f"{only}=wrong on rank {victim}", around=on(victim, ["env", only + "=wrong"]),
                 must=f'tacc: {only} is "wrong" on rank {victim}; it must be .*')
     lacking = sorted(draw.sample(range(ranks), draw.randint(1, ranks - 1)))
@@ -114,7 +127,7 @@ def complaints(fault, plain, preloaded):
         yield "hangs"
     if "FAILED" in preloaded.output:
         yield "gives wrong numbers"
-    if preloaded.crashes and not plain.crashes:
+    if preloaded.crashes and not plain.crashes and not (fault.fails_its_own_way and plain.code != 0):
         yield "crashes"
     if (plain.code == 0) != (preloaded.code == 0) and not preloaded.hangs:
         yield "ends otherwise"
