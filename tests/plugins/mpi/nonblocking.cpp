@@ -149,6 +149,26 @@ void freeThem(std::vector<MPI_Comm>& comms) {
   }
 }
 
+/// One thread frees a communicator while another one waits for what is under way on it.
+void freeWhileOthersWait() {
+  int ranks = 0;
+  MPI_Comm_size(MPI_COMM_WORLD, &ranks);
+  constexpr int count = 1 << 12;
+  for (int round = 0; round < 30; ++round) {
+    std::vector<int> in(count, 1 + round), out(in.size());
+    MPI_Comm comm = MPI_COMM_NULL;
+    MPI_Comm_dup(MPI_COMM_WORLD, &comm);
+    MPI_Barrier(comm);  // tacc's then
+    MPI_Request request = MPI_REQUEST_NULL;
+    MPI_Iallreduce(in.data(), out.data(), count, MPI_INT, MPI_SUM, comm, &request);
+    std::thread waiting([&] { MPI_Wait(&request, MPI_STATUS_IGNORE); });
+    MPI_Comm_free(&comm);
+    waiting.join();
+    if (out != std::vector<int>(in.size(), ranks * (1 + round)))
+      complain("MPI_Iallreduce on a communicator that is freed gives other numbers");
+  }
+}
+
 #ifdef PERSISTENT
 /// MPI lets each rank start them in an order of its own, also before a blocking call that another rank makes first.
 void startInOwnOrder(std::vector<MPI_Request>& requests, std::mt19937& ownDraws, MPI_Comm between) {
@@ -208,6 +228,7 @@ void runNonblockingInThreads(unsigned seed, bool isTacc) {
     });
   for (std::thread& thread : running) thread.join();
   for (auto& of : comms) freeThem(of);
+  if (isTacc) freeWhileOthersWait();
 }
 
 void runPersistent([[maybe_unused]] unsigned seed, [[maybe_unused]] bool isTacc) {
