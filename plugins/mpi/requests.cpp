@@ -158,19 +158,18 @@ int Requests::start(Operation& operation) {
 }
 
 int Requests::free(Operation& operation, MPI_Request* request) {
-  std::unique_ptr<Operation> taken;
   {
     const std::lock_guard lock(mutex_);
     freed_.reserve(freed_.size() + 1);
     auto node = all_.extract(operation.handle);
-    taken = std::move(node.mapped());
-    if (taken->call == nullptr) {
-      freeTags_.push_back(taken->tag);
-      count_.fetch_sub(1, std::memory_order_relaxed);
-    } else {
-      taken->handle = MPI_REQUEST_NULL;
-      freed_.push_back(std::move(taken));
+    if (node.mapped()->call != nullptr) {
+      // Its receive is kept until the message comes: once freed, MPICH 4.0.2 may never match it, and the send waits.
+      freed_.push_back(std::move(node.mapped()));
+      *request = MPI_REQUEST_NULL;
+      return MPI_SUCCESS;
     }
+    freeTags_.push_back(node.mapped()->tag);
+    count_.fetch_sub(1, std::memory_order_relaxed);
   }
   return PMPI_Request_free(request);
 }
@@ -242,6 +241,7 @@ void Requests::completeFreed() noexcept {
   }
   for (const auto& operation : done) {
     end(*operation);
+    PMPI_Wait(&operation->handle, MPI_STATUS_IGNORE);
     const std::lock_guard lock(mutex_);
     freeTags_.push_back(operation->tag);
     count_.fetch_sub(1, std::memory_order_relaxed);
