@@ -11,6 +11,7 @@
 #include <cerrno>
 #include <cstdlib>
 #include <set>
+#include <string>
 #include <vector>
 
 namespace tacc::test {
@@ -77,6 +78,8 @@ TEST_F(TcpPorts, AreThoseThatAreAllowedAndNobodyElseHas) {
     sockets.push_back(std::move(socket));
   }
   EXPECT_EQ(errno, EADDRINUSE);
+  EXPECT_NE(describeNoPort(EADDRINUSE).find(fmt::format("TACC_PORT_RANGE={}-{} ", first, last)), std::string::npos);
+  EXPECT_EQ(describeNoPort(EMFILE), "");
   ASSERT_FALSE(ports.empty());
   // Who was given one may listen there beside its reservation, as rank 0 does.
   const FileDescriptor listener = bindTcp(*ports.begin());
@@ -84,6 +87,7 @@ TEST_F(TcpPorts, AreThoseThatAreAllowedAndNobodyElseHas) {
   EXPECT_EQ(::listen(listener.get(), 1), 0);
   sockets.clear();
   ::unsetenv("TACC_PORT_RANGE");
+  EXPECT_EQ(describeNoPort(EADDRINUSE), "");
 }
 
 }  // namespace

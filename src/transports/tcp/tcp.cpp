@@ -1,5 +1,6 @@
 #include "transports/tcp/tcp.hpp"
 
+#include <fmt/format.h>
 #include <netinet/tcp.h>
 #include <sys/random.h>
 #include <sys/socket.h>
@@ -94,6 +95,12 @@ FileDescriptor bindTcp(std::uint16_t port, const std::optional<InetAddress>& onl
   }
   errno = EADDRINUSE;
   return {};
+}
+
+std::string describeNoPort(int code) {
+  if (code != EADDRINUSE || !allowedPorts()) return "";
+  return fmt::format(" (no port of TACC_PORT_RANGE={} is free; each rank needs some of its own)",
+                     std::getenv("TACC_PORT_RANGE"));
 }
 
 std::uint16_t portOf(int fd) noexcept {

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <string>
 
 #include "transports/file_descriptor.hpp"
 #include "transports/inet_address.hpp"
@@ -14,6 +15,10 @@ namespace tacc {
 /// to the one that listens. Owns nothing when that fails: errno says why. `only`: the one address at which it is to be
 /// reached, instead of all.
 FileDescriptor bindTcp(std::uint16_t port, const std::optional<InetAddress>& only = std::nullopt) noexcept;
+
+/// What to do where bindTcp(0) failed with errno's `code` because no port is free: " (no port of TACC_PORT_RANGE=... is
+/// free; ...)"; "" for other codes and without that variable.
+std::string describeNoPort(int code);
 
 /// The port that a bound socket has; 0 if it cannot be asked.
 std::uint16_t portOf(int fd) noexcept;

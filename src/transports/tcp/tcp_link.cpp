@@ -55,7 +55,7 @@ TcpLink::TcpLink(const NetworkOptions& options)
       credentials_(options.rank, static_cast<std::size_t>(options.ranks), options.secret),
       visitors_(credentials_) {
   if (!listener_.valid() || ::listen(listener_.get(), SOMAXCONN) != 0)
-    failErrno("rank {}: cannot listen on TCP", rank_);
+    failErrno("rank {}: cannot listen on TCP{}", rank_, describeNoPort(errno));
   if (!events_.valid()) failErrno("rank {}: cannot watch its connections", rank_);
   watch(EPOLL_CTL_ADD, listener_.get(), EPOLLIN, Source::listener, 0);
   peers_.reserve(static_cast<std::size_t>(options.ranks));
