@@ -31,7 +31,8 @@ struct Communicator {
   // communicator, as a request belongs to one thread at a time.
   MPI_Request never = MPI_REQUEST_NULL;
   taccStream_t stream = nullptr;  // of collectives with requests; null before the first
-  std::atomic<int> underWay{0};   // of them
+  // Of them. Whoever sees 0 may use `tacc` as if its own thread had waited for them: another one may have.
+  std::atomic<int> underWay{0};
   Contests contests;
   UsualBytes usual;
   std::unique_ptr<Scratch> scratch = std::make_unique<Scratch>();

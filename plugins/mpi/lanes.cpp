@@ -39,7 +39,7 @@ bool splitOff(const Communicator& communicator, Communicator& lane) {
 
 std::shared_ptr<Communicator> takeLane(Communicator& communicator) {
   // What is under way on the communicator itself uses the tacc communicator that is split.
-  if (communicator.underWay.load(std::memory_order_relaxed) > 0) plugin().requests.drain(communicator);
+  if (communicator.underWay.load(std::memory_order_acquire) > 0) plugin().requests.drain(communicator);
   if (communicator.lanes.empty())
     PMPI_Barrier(communicator.mpi);
   else if (const std::size_t free = findFree(communicator); free < communicator.lanes.size())

@@ -79,7 +79,7 @@ int takeOver(Function function, const char* name, MPI_Comm comm, Judge judge, Ru
       self.communicators.join(*communicator);
       if (communicator->passed) return passOn(*communicator->passed);
     }
-    if (communicator->underWay.load(std::memory_order_relaxed) > 0) [[unlikely]]
+    if (communicator->underWay.load(std::memory_order_acquire) > 0) [[unlikely]]
       self.requests.drain(*communicator);
     if (communicator->usual.isDue()) [[unlikely]]
       communicator->usual.agree(*communicator);
@@ -118,7 +118,7 @@ template <class Judge>
   Communicator* const communicator = self.communicators.findLast(comm, thread);
   const Function kind = plainly(function);
   if (communicator == nullptr || !communicator->contests.isSometimesMpis(kind)) return false;
-  if (communicator->underWay.load(std::memory_order_relaxed) > 0 || communicator->usual.isDue()) return false;
+  if (communicator->underWay.load(std::memory_order_acquire) > 0 || communicator->usual.isDue()) return false;
   const Judged judged = judge(*communicator);
   if (judged.passed != Passed::none || judged.bytes == 0) return false;
   return communicator->contests.isMpis(kind, judged.bytes);

@@ -32,7 +32,7 @@ int Requests::fail(const Operation& operation, const std::string& why) noexcept 
 }
 
 void Requests::leave(const Operation& operation) noexcept {
-  if (operation.communicator != nullptr) operation.communicator->underWay.fetch_sub(1, std::memory_order_relaxed);
+  if (operation.communicator != nullptr) operation.communicator->underWay.fetch_sub(1, std::memory_order_release);
 }
 
 void Requests::open() {
