@@ -183,8 +183,11 @@ def convolutions(rows, columns, parts):
     return network_grid(parts) if columns == "network" else convolution_table(rows, columns, parts)
 
 
-def products(_, __, parts):
-    """Of matrices, a row for each shape; ratios are peer's time / tacc's."""
+def products(rows, _, parts):
+    """Of matrices, a row for each shape, or, where rows have a name, for each file; ratios are peer's time / tacc's."""
+    if rows:
+        yield from product_means(rows, parts)
+        return
     results = [result for part in parts for result in load(part.name)["report"]["results"]]
     peers = peers_of(results)
     yield ["rows x columns x depth", "GFLOP/s", *(f"of {name_of(peer)}" for peer in peers)]
@@ -193,6 +196,16 @@ def products(_, __, parts):
                *(number(result["peers"][peer]["ratio"]) if peer in result["peers"] else "-" for peer in peers)]
     yield ["geometric mean", number(mean([result["gflops"] for result in results])),
            *(number(mean(ratios_to(peer, results))) for peer in peers)]
+
+
+def product_means(rows, parts):
+    """Geometric means over the shapes of each file, and the least ratio."""
+    runs = {part.label: load(part.name)["report"]["results"] for part in parts}
+    peers = peers_of(itertools.chain.from_iterable(runs.values()))
+    yield [rows, "shapes", "GFLOP/s", *(text for peer in peers for text in (f"of {name_of(peer)}", "least"))]
+    for label, results in runs.items():
+        yield [label, str(len(results)), number(mean([result["gflops"] for result in results])),
+               *(text for peer in peers for text in (number(mean(ratios_to(peer, results))), number(min(ratios_to(peer, results)))))]
 
 
 def other_layers(_, __, parts):

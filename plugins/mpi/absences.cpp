@@ -18,18 +18,19 @@ namespace {
 
 constexpr int filesToMeet = 6;  // with them a rank can tell the others that it needs more
 
-/// Whether this process has not said so before, whatever function found it, nor too much: a program may make thousands
-/// of communicators, and one reason is mostly that of all.
-bool isNews(const std::string& sentence) {
-  constexpr std::size_t most = 8;
+constexpr std::size_t mostReasons = 8;  // that a process tells: a program may make thousands of communicators
+
+/// Which reason this is, from 1 on; 0 where this process has told it before, whatever function found it, or enough
+/// others.
+std::size_t numberOfNews(const std::string& sentence) {
   const std::size_t function = sentence.find(": ");
   const std::string why = sentence.substr(function == std::string::npos ? 0 : function);
   static std::mutex mutex;
   static std::vector<std::string> said;
   const std::lock_guard lock(mutex);
-  if (said.size() == most || std::ranges::find(said, why) != said.end()) return false;
+  if (said.size() == mostReasons || std::ranges::find(said, why) != said.end()) return 0;
   said.push_back(why);
-  return true;
+  return said.size();
 }
 
 }  // namespace
@@ -51,9 +52,11 @@ std::string describeNoFiles() {
 
 void leaveToMpi(Communicator& communicator, int speaker, const std::string& why) noexcept {
   communicator.passed = Passed::noCommunicator;
-  if (speaker != communicator.rank || !isNews(why)) return;
+  const std::size_t number = speaker == communicator.rank ? numberOfNews(why) : 0;
+  if (number == 0) return;
   std::fprintf(stderr, "tacc: a communicator of %d ranks stays with MPI, as rank %d could not join: %s\n",
                communicator.ranks, communicator.rank, why.c_str());
+  if (number == mostReasons) std::fprintf(stderr, "tacc: this was the last reason of this kind that is told\n");
 }
 
 std::optional<int> firstInTrouble(const Communicator& communicator, taccResult_t result) {

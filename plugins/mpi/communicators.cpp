@@ -1,7 +1,6 @@
 #include "communicators.hpp"
 
 #include <algorithm>
-#include <cstdio>
 #include <numeric>
 #include <string>
 #include <vector>
@@ -161,8 +160,8 @@ int Communicators::end(MPI_Comm* mpi, int (*free)(MPI_Comm*)) {
 
 void Communicators::join(Communicator& communicator) noexcept {
   const bool isOfAll = hasAllRanks(communicator.mpi), meets = !isOfAll || stem_.tacc == nullptr;
-  // After this all are here: whoever joins owes nobody of them the progress of a message.
   const bool hasRoom = !meets || hasFilesToMeet();
+  // After this all are here: whoever joins owes nobody of them the progress of a message.
   if (const auto speaker = firstInTrouble(communicator, hasRoom ? taccSuccess : taccSystemError)) {
     leaveToMpi(communicator, *speaker, describeNoFiles());
     return;

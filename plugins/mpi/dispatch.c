@@ -154,10 +154,10 @@ static void passAllOn(void) {
   }
 }
 
-/* The part says so, once it knows. */
+/* The part calls it once it knows that nothing is taken over. */
 static void offerToPassOn(void* part) {
   void (*take)(void (*)(void));
-  void* const found = part == NULL ? NULL : dlsym(part, "taccMpi_takeWayOut");
+  void* const found = part == NULL ? NULL : dlsym(part, "taccMpi_setPassAllOn");
   memcpy(&take, &found, sizeof take);
   if (found != NULL) take(passAllOn);
 }
@@ -174,12 +174,12 @@ static void resolve(void) {
     exit(1);
   }
   library = openedPart = openFitting(mpi);
+  offerToPassOn(library); /* before other threads may call it */
   for (i = 0; i < functionCount; ++i) {
     Function found = library == NULL ? NULL : functionIn(library, "taccMpi_", names[i]);
     if (found == NULL) found = originalOf(i);
     if (found != NULL) __atomic_store_n(&functions[i], found, __ATOMIC_RELEASE);
   }
-  offerToPassOn(library);
 }
 
 void* partForMpi(void) {

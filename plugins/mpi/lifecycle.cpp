@@ -117,14 +117,15 @@ std::optional<int> callsBeforeContest() {
 }
 
 /// A variable whose value is none that it may have. tacc itself would refuse it in each communicator.
-struct Wrong {
+struct WrongVariable {
   const char *variable, *allowed;
 };
 
-std::optional<Wrong> firstWrong(std::string_view mode, bool hasLeastBytes, bool hasContests) {
-  if (!mode.empty() && mode != "on" && mode != "off" && mode != "report") return Wrong{"TACC_MPI", "on, off or report"};
-  if (!hasLeastBytes) return Wrong{"TACC_MPI_NONBLOCKING", "a number of bytes, or off"};
-  if (!hasContests) return Wrong{"TACC_MPI_CONTEST", "a number of calls, 1 or more, or off"};
+std::optional<WrongVariable> firstWrong(std::string_view mode, bool hasLeastBytes, bool hasContests) {
+  if (!mode.empty() && mode != "on" && mode != "off" && mode != "report")
+    return WrongVariable{"TACC_MPI", "on, off or report"};
+  if (!hasLeastBytes) return WrongVariable{"TACC_MPI_NONBLOCKING", "a number of bytes, or off"};
+  if (!hasContests) return WrongVariable{"TACC_MPI_CONTEST", "a number of calls, 1 or more, or off"};
   return std::nullopt;
 }
 
@@ -137,8 +138,9 @@ std::string listOf(const std::vector<int>& ranks) {
   return text;
 }
 
-/// What start() does. Every rank takes part, also one where this is switched off: ranks would not meet otherwise.
-void meet() {
+/// Agrees with all ranks on whether and how calls are taken over. Every rank takes part, also one where this is
+/// switched off: ranks would not meet otherwise.
+void agreeOnUse() {
   Plugin& self = plugin();
   self.hasBegun = true;
   int rank = 0;
@@ -169,7 +171,7 @@ void meet() {
   const bool usesMpiTransport = valueOf("TACC_TRANSPORT") == "mpi";
   const std::optional<LeastBytes> leastBytes = leastBytesWithRequest();
   const std::optional<int> contestAfter = callsBeforeContest();
-  const std::optional<Wrong> wrong = firstWrong(mode, leastBytes.has_value(), contestAfter.has_value());
+  const std::optional<WrongVariable> wrong = firstWrong(mode, leastBytes.has_value(), contestAfter.has_value());
   const bool isWanted = !wrong && mode != "off";
   // The same bits in every run: who sums must not depend on times.
   const int contests = valueOf("TACC_REPRODUCIBLE") == "on" ? 0 : contestAfter.value_or(0);
@@ -201,7 +203,7 @@ void meet() {
 
 /// Once MPI is there.
 void start() {
-  meet();
+  agreeOnUse();
   const Plugin& self = plugin();
   if (!self.isActive && !self.reports && self.passAllOn != nullptr) self.passAllOn();
 }
@@ -226,7 +228,7 @@ void end() noexcept {
 }  // namespace tacc::mpi
 
 /// From the dispatcher, before any call.
-extern "C" __attribute__((visibility("default"))) void taccMpi_takeWayOut(void (*passAllOn)()) {
+extern "C" __attribute__((visibility("default"))) void taccMpi_setPassAllOn(void (*passAllOn)()) {
   tacc::mpi::plugin().passAllOn = passAllOn;
 }
 

@@ -20,7 +20,7 @@ using Clock = std::chrono::steady_clock;
 
 }  // namespace
 
-int Requests::fail(const Operation& operation, const std::string& why) noexcept {
+int Requests::failOperation(const Operation& operation, const std::string& why) noexcept {
   Communicator place;
   {
     const std::lock_guard lock(mutex_);
@@ -101,11 +101,11 @@ std::unique_ptr<Operation> Requests::take(const Operation& operation) noexcept {
 int Requests::give(Operation& operation) {
   Communicator& communicator = *operation.communicator;
   if (communicator.stream == nullptr && taccStreamCreate(&communicator.stream) != taccSuccess)
-    return fail(operation, taccGetLastError(nullptr));
+    return failOperation(operation, taccGetLastError(nullptr));
   // Collectives of one communicator are begun by one thread at a time: the last call is this one.
   if (operation.prepared.start(communicator.stream) != taccSuccess ||
       taccStreamRequest(communicator.stream, &operation.call) != taccSuccess)
-    return fail(operation, taccGetLastError(nullptr));
+    return failOperation(operation, taccGetLastError(nullptr));
   communicator.underWay.fetch_add(1, std::memory_order_relaxed);
   return MPI_SUCCESS;
 }
@@ -144,13 +144,13 @@ int Requests::makePersistent(const char* name, Communicator& lane, std::function
 int Requests::start(Operation& operation) {
   completeFreed();
   if (operation.communicator == nullptr)
-    return fail(operation, "its communicator has been freed, and so it cannot be started");
+    return failOperation(operation, "its communicator has been freed, and so it cannot be started");
   if (!operation.prepareAgain || operation.call != nullptr)
-    return fail(operation, "MPI_Start of a request that is under way already");
+    return failOperation(operation, "MPI_Start of a request that is under way already");
   try {
     operation.prepared = operation.prepareAgain();
   } catch (const std::exception& error) {
-    return fail(operation, error.what());
+    return failOperation(operation, error.what());
   }
   const int code = give(operation);
   if (code == MPI_SUCCESS) PMPI_Start(&operation.handle);
@@ -158,24 +158,25 @@ int Requests::start(Operation& operation) {
 }
 
 int Requests::free(Operation& operation, MPI_Request* request) {
+  std::unique_ptr<Operation> owner;  // ends without the lock: what it keeps of MPI may call the program
   {
     const std::lock_guard lock(mutex_);
     freed_.reserve(freed_.size() + 1);
-    auto node = all_.extract(operation.handle);
-    if (node.mapped()->call != nullptr) {
+    owner = std::move(all_.extract(operation.handle).mapped());
+    if (owner->call != nullptr) {
       // Its receive is kept until the message comes: once freed, MPICH 4.0.2 may never match it, and the send waits.
-      freed_.push_back(std::move(node.mapped()));
+      freed_.push_back(std::move(owner));
       *request = MPI_REQUEST_NULL;
       return MPI_SUCCESS;
     }
-    freeTags_.push_back(node.mapped()->tag);
+    freeTags_.push_back(owner->tag);
     count_.fetch_sub(1, std::memory_order_relaxed);
   }
   return PMPI_Request_free(request);
 }
 
 int Requests::refuseToCancel(const Operation& operation) noexcept {
-  return fail(operation, "MPI_Cancel of a collective, which cannot be cancelled");
+  return failOperation(operation, "MPI_Cancel of a collective, which cannot be cancelled");
 }
 
 Operation* Requests::find(MPI_Request request) {
@@ -212,7 +213,7 @@ void Requests::giveUp(Operation& operation) noexcept {
 
 int Requests::end(Operation& operation) noexcept {
   const std::string why = settle(operation);
-  return why.empty() ? MPI_SUCCESS : fail(operation, why);
+  return why.empty() ? MPI_SUCCESS : failOperation(operation, why);
 }
 
 bool Requests::completeIfDone(Operation& operation, int* code) {
@@ -237,11 +238,13 @@ void Requests::completeFreed() noexcept {
     for (const auto& operation : done) {
       leave(*operation);
       operation->communicator = nullptr;
+      operation->handler = MPI_COMM_WORLD;
     }
   }
   for (const auto& operation : done) {
     end(*operation);
     PMPI_Wait(&operation->handle, MPI_STATUS_IGNORE);
+    if (operation->handle != MPI_REQUEST_NULL) PMPI_Request_free(&operation->handle);  // a persistent one stays
     const std::lock_guard lock(mutex_);
     freeTags_.push_back(operation->tag);
     count_.fetch_sub(1, std::memory_order_relaxed);

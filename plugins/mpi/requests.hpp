@@ -24,11 +24,11 @@
 
 namespace tacc::mpi {
 
-/// One collective behind a request. Belongs to the thread that uses the request, but that another one may free the
-/// communicator meanwhile.
+/// One collective behind a request. Belongs to the thread that uses the request; `communicator` and `handler` are
+/// changed, under the mutex of Requests, by a thread that frees the communicator.
 struct Operation {
   const char* name;            // of MPI's function
-  Communicator* communicator;  // of a persistent one its lane; null: it was freed. Under the mutex of Requests, as is:
+  Communicator* communicator;  // of a persistent one its lane; null: it was freed
   MPI_Comm handler;            // whose error handler is called
   int rank, ranks;
   int tag;                                 // of the message that ends it
@@ -89,7 +89,7 @@ class Requests {
   /// Nothing of it is under way any more, so its communicator may end. Under the mutex.
   static void leave(const Operation& operation) noexcept;
   /// Complains where that communicator's error handler is. Returns MPI's code.
-  int fail(const Operation& operation, const std::string& why) noexcept;
+  int failOperation(const Operation& operation, const std::string& why) noexcept;
   /// Of one that others do not come to.
   static void giveUp(Operation& operation) noexcept;
   Operation& keep(std::unique_ptr<Operation> operation);

@@ -12,10 +12,10 @@ struct LineCycles {
   double inL1, inL2, beyond;
 };
 
-/// With what writing `columns` columns of C takes, most of which one of both hides behind the other.
+/// Cycles of `products` together with writing `columns` columns of C: the shorter is mostly hidden behind the longer.
 double withResults(double products, const Description& d, int columns, const LineCycles& ofLine);
 
-/// With what reading a packed matrix so many times takes, where the L2 cache has no room for it.
+/// Cycles of `products` together with reading a packed matrix `times` times, where the L2 cache has no room for it.
 double withMatrix(double products, double times, std::size_t packedFloats);
 
 }  // namespace tacc::gemm

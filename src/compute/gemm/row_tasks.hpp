@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <cstdint>
 #include <optional>
 #include <utility>
 
@@ -50,7 +51,8 @@ class RowTasks {
   /// Of panels: [first, second).
   std::pair<int, int> panels(std::size_t index) const {
     const auto part = static_cast<int>(index % static_cast<std::size_t>(panelParts_));
-    return {part * panels_ / panelParts_, (part + 1) * panels_ / panelParts_};
+    const auto begin = [&](std::int64_t i) { return static_cast<int>(i * panels_ / panelParts_); };
+    return {begin(part), begin(part + 1)};
   }
   /// Of tiles.
   conv::TaskPartition::Task task(std::size_t index) const { return partition_->task(*tiles_, index); }

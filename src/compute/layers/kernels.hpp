@@ -64,7 +64,8 @@ struct InnerProductCall {
   const float* columns;
   std::ptrdiff_t columnStride;
   int columnCount;
-  std::ptrdiff_t depth;  // products of a sum; columns end with zeros up to a multiple of 16
+  // Products of a sum. What a column has behind them, up to a multiple of 16, is read and multiplied by zeros.
+  std::ptrdiff_t depth;
   float* results;
   std::ptrdiff_t resultStride;  // from row to row
   bool adds;                    // to what is there

@@ -121,7 +121,8 @@ template <int kRows>
   constexpr int kColumns = panelVectors(kRows) * TACC_LANES;
   const float* const rows = call.rows + row * call.rowStride;
   for (int column = first; column < end; column += panelColumns) {
-    const int width = std::min(panelColumns, call.columnCount - column);
+    const int behind = call.columnCount - column;
+    const int width = behind < panelColumns ? behind : panelColumns;
     const std::ptrdiff_t stride = (width + blockLength - 1) / blockLength * blockLength;
     PanelPart part{call.panels + std::ptrdiff_t{column} * call.depth, stride,
                    call.bias != nullptr ? call.bias + column : nullptr,
@@ -145,7 +146,7 @@ template <int kRows>
 
 /// Vectors of a row that are few: more rows are taken at once.
 inline constexpr int narrowVectors = panelVectors(panelRows) - 1;
-constexpr int narrowRows(int vectors) { return narrowVectors < 3 ? 8 : vectors == 3 ? 8 : 12; }
+constexpr int narrowRows(int vectors) { return narrowVectors < 3 || vectors == 3 ? 8 : 12; }
 
 /// All rows, of so few columns.
 template <int kVectors, bool kIsWhole>
@@ -163,7 +164,7 @@ template <int kVectors, bool kIsWhole>
   };
   constexpr int kMost = narrowRows(kVectors);
   while (left >= kMost) take(std::integral_constant<int, kMost>());
-  if (kMost > 6 && left >= 6) take(std::integral_constant<int, 6>());
+  if (left >= panelRows) take(std::integral_constant<int, panelRows>());
   switch (left) {
     case 1:
       return take(std::integral_constant<int, 1>());
@@ -193,9 +194,10 @@ inline void panelProducts(const PanelProductCall& call) {
     if (call.columnCount <= 2 * TACC_LANES) return narrowProducts<2>(call);
     if (call.columnCount <= 3 * TACC_LANES) return narrowProducts<3>(call);
   }
-  const int columnsAtOnce = std::max(1, mostNear * 3 / 4 / call.depth) * panelColumns;
+  const int panelsAtOnce = mostNear * 3 / 4 / call.depth;
+  const int columnsAtOnce = (panelsAtOnce < 1 ? 1 : panelsAtOnce) * panelColumns;
   for (int first = 0; first < call.columnCount; first += columnsAtOnce) {
-    const int end = std::min(call.columnCount, first + columnsAtOnce);
+    const int end = call.columnCount - first < columnsAtOnce ? call.columnCount : first + columnsAtOnce;
     // The last rows in two parts that are nearly equal: a single one keeps the arithmetic waiting.
     const int groups = call.rowCount / panelRows, rest = call.rowCount % panelRows;
     const int whole = rest == 0 || groups == 0 ? groups : groups - 1;

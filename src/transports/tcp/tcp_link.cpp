@@ -54,8 +54,12 @@ TcpLink::TcpLink(const NetworkOptions& options)
       events_(::epoll_create1(EPOLL_CLOEXEC)),
       credentials_(options.rank, static_cast<std::size_t>(options.ranks), options.secret),
       visitors_(credentials_) {
-  if (!listener_.valid() || ::listen(listener_.get(), SOMAXCONN) != 0)
-    failErrno("rank {}: cannot listen on TCP{}", rank_, describeNoPort(errno));
+  if (!listener_.valid() || ::listen(listener_.get(), SOMAXCONN) != 0) {
+    const int code = errno;
+    const std::string why = describeNoPort(code);
+    errno = code;
+    failErrno("rank {}: cannot listen on TCP{}", rank_, why);
+  }
   if (!events_.valid()) failErrno("rank {}: cannot watch its connections", rank_);
   watch(EPOLL_CTL_ADD, listener_.get(), EPOLLIN, Source::listener, 0);
   peers_.reserve(static_cast<std::size_t>(options.ranks));

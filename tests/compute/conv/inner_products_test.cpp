@@ -2,6 +2,7 @@
 // data, and the same bits for every number of threads. Tensors lie between pages that may not be touched.
 #include <gtest/gtest.h>
 
+#include <limits>
 #include <random>
 
 #include "between_pages.hpp"
@@ -69,7 +70,31 @@ INSTANTIATE_TEST_SUITE_P(Exact, InnerProducts, testing::Values(taccConvForward, 
                            return tested.param == taccConvForward ? "Forward" : "BackwardData";
                          });
 
-/// Of images that lie behind the caches, where tiles of a block would read pixels' parts: the choice.
+/// Weights that are no numbers are those of one result alone, at the ends of lines too, where taps are left out.
+TEST(InnerProductsOfNoNumbers, StayWithTheirResult) {
+  for (const int channels : {8, 9, 12, 16, 27}) {
+    for (const int kernel : {1, 3, 5}) {
+      taccConvDesc_t desc = convolution(taccConvForward, 1, channels, 9, 11, 3, kernel);
+      if (channels * kernel < 24) continue;
+      desc.padHeight = desc.padWidth = kernel / 2;
+      desc.inputLayout = desc.outputLayout = taccLayoutNhwc;
+      desc.weightLayout = taccWeightsKcrs;
+      Case test(desc);
+      const Floats expected = test.expected();
+      const std::ptrdiff_t ofResult = std::ptrdiff_t{channels} * kernel * kernel;
+      std::fill_n(test.weights.data() + ofResult, ofResult, std::numeric_limits<float>::quiet_NaN());
+      for (const KernelSet* kernels : availableKernels()) {
+        const Floats result = test.run(*makeInnerProducts(test.description(), *kernels), *taccSerialExecutor());
+        for (std::ptrdiff_t pixel = 0; pixel < 9 * 11; ++pixel) {
+          ASSERT_EQ(result[pixel * 3], expected[pixel * 3]) << channels << " " << kernel << " " << kernels->isa;
+          ASSERT_EQ(result[pixel * 3 + 2], expected[pixel * 3 + 2]) << channels << " " << kernel << " " << kernels->isa;
+        }
+      }
+    }
+  }
+}
+
+/// Images behind the caches, of whose pixels strides leave out most: inner products are chosen.
 TEST(InnerProductsChoice, TakesFewResultsOfStridedPixels) {
   for (const int results : {1, 2, 4}) {
     taccConvDesc_t desc = convolution(taccConvForward, 1, 256, 56, 56, results, 1);

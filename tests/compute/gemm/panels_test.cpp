@@ -6,6 +6,7 @@
 #include <random>
 
 #include "../guarded_buffer.hpp"
+#include "compute/conv/shape.hpp"
 #include "gemm_case.hpp"
 
 namespace tacc::gemm::test {
@@ -61,21 +62,31 @@ TEST(Panels, TouchNothingOutsideTheirMatrices) {
     desc.m = from(1, 20);
     desc.n = from(1, 200);
     desc.k = from(1, 100);
+    desc.transposeB = from(0, 1);
+    desc.bias = from(0, 1);
+    desc.accumulate = from(0, 1);
+    desc.relu = from(0, 1);
     const Product product(desc);
     const Floats expected = product.expected();
+    const auto biasFloats = static_cast<std::size_t>(conv::roundUp(desc.n, conv::blockLength));
     for (const conv::KernelSet* kernels : conv::availableKernels()) {
       const Panels panels(product.d, 0, *kernels);
       for (const bool isAtEnd : {false, true}) {
-        PageBuffer pagesOfA(10), pagesOfPacked(30), pagesOfC(10);
+        PageBuffer pagesOfA(10), pagesOfB(30), pagesOfPacked(30), pagesOfBias(1), pagesOfC(10);
         const auto place = [&](PageBuffer& pages, std::size_t floats) {
           return reinterpret_cast<float*>(isAtEnd ? pages.atEnd(floats * sizeof(float)) : pages.atBegin());
         };
         float* const a = place(pagesOfA, product.a.size());
+        float* const b = place(pagesOfB, product.b.size());
         float* const packed = place(pagesOfPacked, panels.packedFloats());
+        float* const bias = place(pagesOfBias, biasFloats);
         float* const c = place(pagesOfC, expected.size());
         std::copy_n(product.a.data(), product.a.size(), a);
-        panels.pack(product.b.data(), packed);
-        panels.run(a, desc.k, packed, nullptr, c, {0, desc.m}, 0, panels.count());
+        std::copy_n(product.b.data(), product.b.size(), b);
+        std::copy_n(product.bias.data(), desc.n, bias);
+        std::copy_n(product.before.data(), product.before.size(), c);
+        panels.pack(b, packed);
+        panels.run(a, desc.k, packed, bias, c, {0, desc.m}, 0, panels.count());
         EXPECT_TRUE(std::equal(expected.data(), expected.data() + expected.size(), c))
             << desc.m << "x" << desc.n << "x" << desc.k << " " << kernels->isa;
       }

@@ -8,7 +8,6 @@
 #include <unistd.h>
 
 #include <array>
-#include <cerrno>
 #include <csignal>
 #include <cstdlib>
 #include <numeric>
@@ -63,7 +62,7 @@ class Calls {
  public:
   explicit Calls(unsigned seed) : draws_(seed) {}
 
-  /// Makes the next one over `comm` and looks what has come. Every rank of the world makes the same draws.
+  /// Makes the next one over `comm` and checks what has come. Every rank of the world makes the same draws.
   void make(MPI_Comm comm) {
     MPI_Comm_rank(comm, &self_);
     MPI_Comm_size(comm, &ranks_);

@@ -236,7 +236,7 @@ void nameLayouts(Description& d) {
   if (isNhwcToo(d.inputLayout, s.height * s.width)) d.inputLayout = taccLayoutNhwc;
   if (isNhwcToo(d.outputLayout, s.outHeight * s.outWidth)) d.outputLayout = taccLayoutNhwc;
   const bool isNhwc = d.inputLayout == taccLayoutNhwc && d.outputLayout == taccLayoutNhwc;
-  if (isNhwc && s.inChannels * s.outChannels == 1 && s.height * s.width > 1 && s.outHeight * s.outWidth > 1)
+  if (isNhwc && s.inChannels == 1 && s.outChannels == 1 && s.height * s.width > 1 && s.outHeight * s.outWidth > 1)
     d.inputLayout = d.outputLayout = taccLayoutNchw;
 }
 

@@ -45,10 +45,10 @@ class InnerProducts final : public ConvPlan {
   }
 
   std::size_t workspaceBytes() const override {
-    return static_cast<std::size_t>(description_.maxWorkers) * workerFloats() * sizeof(float);
+    return static_cast<std::size_t>(description_.maxWorkers) * static_cast<std::size_t>(sumFloats()) * sizeof(float);
   }
   std::size_t packedFloats() const override {
-    return static_cast<std::size_t>(results() * lineWeights() * forward_.kernelHeight + blockLength);
+    return static_cast<std::size_t>(results() * lineWeights() * forward_.kernelHeight);
   }
   double predictedSeconds() const override {
     const Shape& c = forward_;
@@ -101,7 +101,7 @@ class InnerProducts final : public ConvPlan {
     executor.forEach(batch * parts_, [&](std::size_t index, int worker) {
       const auto image = static_cast<std::ptrdiff_t>(index / parts_);
       const TaskPart lines = partOf(static_cast<std::size_t>(forward_.outHeight), parts_, index % parts_);
-      float* const scratch = static_cast<float*>(buffers.workspace) + static_cast<std::size_t>(worker) * workerFloats();
+      float* const scratch = static_cast<float*>(buffers.workspace) + worker * sumFloats();
       for (auto y = static_cast<int>(lines.from); y < static_cast<int>(lines.to); ++y)
         runLine(buffers, image, y, scratch);
     });
@@ -109,19 +109,17 @@ class InnerProducts final : public ConvPlan {
 
  private:
   std::ptrdiff_t results() const { return forward_.outChannels; }
-  /// Of a result, with zeros behind them.
-  std::ptrdiff_t lineWeights() const { return aligned(values_); }
+  /// Of a result, with so many zeros behind them that a part of them, up to the last one, is whole vectors, too.
+  std::ptrdiff_t lineWeights() const { return roundUp(values_, blockLength) + blockLength; }
   /// Pixels whose values of a line stay in the L1 cache while all results are computed.
   std::ptrdiff_t pixelsAtOnce() const {
     constexpr std::ptrdiff_t floats = 4096, rowsOfTiles = 24;
     return std::max(rowsOfTiles, floats / values_ / rowsOfTiles * rowsOfTiles);
   }
-  static constexpr std::ptrdiff_t aligned(std::ptrdiff_t floats) {
-    return (floats + blockLength - 1) / blockLength * blockLength;
-  }
   /// Sums of a line.
-  std::ptrdiff_t sumFloats() const { return aligned(forward_.outWidth * results()); }
-  std::size_t workerFloats() const { return static_cast<std::size_t>(sumFloats()); }
+  std::ptrdiff_t sumFloats() const {
+    return (forward_.outWidth * results() + blockLength - 1) / blockLength * blockLength;
+  }
 
   /// Line y of the results of an image.
   void runLine(const Buffers& buffers, std::ptrdiff_t image, int y, float* sums) const {

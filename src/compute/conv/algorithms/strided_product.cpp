@@ -299,8 +299,8 @@ bool servesStridedProduct(const Description& d) {
 
 bool servesStridedPlanes(const Description& d) {
   // Gradients of weights of groups are less than bringing pixels together costs.
-  const bool isOfFew = d.pass == taccConvBackwardWeights && d.shape.groups > 1;
-  return isStridedProduct(d.shape) && isOfPlanes(d) && !isOfFew;
+  const bool isGradientOfGroups = d.pass == taccConvBackwardWeights && d.shape.groups > 1;
+  return isStridedProduct(d.shape) && isOfPlanes(d) && !isGradientOfGroups;
 }
 
 std::unique_ptr<ConvPlan> makeStridedProduct(const Description& d, const KernelSet& kernels) {
