@@ -46,7 +46,7 @@ double Panels::cycles() const {
   // Rows that are multiplied together; and those, at most, that go along whole panels.
   constexpr int rowsAtOnce = 6, fewRows = 3;
   // What fetching a line of a panel takes, from either cache; and where a deep panel is gone through in parts.
-  constexpr double lineOfL1 = 1, lineOfL2 = 1.6, ofParts = 1.1, ofWholeBeyond = 0.85, ofPartsBeyond = 1.4;
+  constexpr double lineOfL1 = 1, lineOfL2 = 1.6, ofParts = 1.1, ofWholeBeyond = 0.85, ofPartsBeyond = 2;
   constexpr int deep = 256;
   constexpr double ofTile = 5, ofRow = 1;
   const double ofLine = conv::stayInL1(packedFloats() * sizeof(float)) ? lineOfL1 : lineOfL2;
@@ -60,7 +60,12 @@ double Panels::cycles() const {
   const double products = d_.k * perNumber * (d_.k > deep && d_.m > rowsAtOnce ? ofParts : 1);
   const double sums =
       withResults(products, d_, columns_, {2, 4.5, 10}) + ofTile * tiles + ofRow * d_.m + conv::callCycles;
-  const double times = static_cast<double>(RowTasks::partsOf(d_.m)) * (d_.m > fewRows ? ofPartsBeyond : ofWholeBeyond);
+  // More rows go through a panel in parts of its columns. One that leaves the L2 cache comes again for each part, in
+  // pieces that hardware does not look ahead in, and for each group of rows; others for each task's rows.
+  const bool comesAgain = !conv::staysInL2(static_cast<std::size_t>(d_.k) * panelColumns * sizeof(float));
+  const int passes = comesAgain ? conv::ceilDivide(d_.m, rowsAtOnce) : static_cast<int>(RowTasks::partsOf(d_.m));
+  const double ofPass = d_.m <= fewRows ? ofWholeBeyond : comesAgain ? 2 * ofPartsBeyond : ofPartsBeyond;
+  const double times = passes * ofPass;
   return withMatrix(sums, times, packedFloats());
 }
 

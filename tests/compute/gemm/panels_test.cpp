@@ -107,7 +107,8 @@ TEST(Panels, AreTakenForFewRowsAndForShortSums) {
     if (kernels->isa != "avx512" && kernels->isa != "avx2") continue;
     for (const auto& [m, n, k] : {std::array{1, 1000, 64}, {1, 300, 300}, {2, 256, 128}, {300, 500, 2}, {800, 1500, 4}})
       EXPECT_THAT(kernelOf(m, n, k, *kernels), testing::HasSubstr("panels")) << m << "x" << n << "x" << k;
-    for (const auto& [m, n, k] : {std::array{300, 500, 1000}, {1000, 16, 64}, {64, 1000, 1024}})
+    for (const auto& [m, n, k] :
+         {std::array{300, 500, 1000}, {1000, 16, 64}, {64, 1000, 1024}, {16, 4096, 9216}, {4, 4096, 4096}})
       EXPECT_THAT(kernelOf(m, n, k, *kernels), testing::Not(testing::HasSubstr("panels"))) << m << "x" << n << "x" << k;
   }
 }
