@@ -300,7 +300,9 @@ bool servesStridedProduct(const Description& d) {
 bool servesStridedPlanes(const Description& d) {
   // Gradients of weights of groups are less than bringing pixels together costs.
   const bool isGradientOfGroups = d.pass == taccConvBackwardWeights && d.shape.groups > 1;
-  return isStridedProduct(d.shape) && isOfPlanes(d) && !isGradientOfGroups;
+  // Forward, `planes` takes every second pixel of a channel's line as it goes.
+  const bool isOfSingles = d.pass == taccConvForward && d.shape.inPerGroup() == 1 && d.shape.outPerGroup() == 1;
+  return isStridedProduct(d.shape) && isOfPlanes(d) && !isGradientOfGroups && !isOfSingles;
 }
 
 std::unique_ptr<ConvPlan> makeStridedProduct(const Description& d, const KernelSet& kernels) {
