@@ -202,29 +202,12 @@ inline void panelProducts(const PanelProductCall& call) {
     const int groups = call.rowCount / panelRows, rest = call.rowCount % panelRows;
     const int whole = rest == 0 || groups == 0 ? groups : groups - 1;
     if (whole > 0) panelGroupsOf<panelRows>(call, 0, whole, first, end);
+    constexpr decltype(&panelGroupsOf<1>) ofRows[panelRows] = {panelGroupsOf<1>, panelGroupsOf<2>, panelGroupsOf<3>,
+                                                               panelGroupsOf<4>, panelGroupsOf<5>, panelGroupsOf<6>};
     for (int row = whole * panelRows; row < call.rowCount;) {
       const int left = call.rowCount - row;
       const int rows = left > panelRows ? (left + 1) / 2 : left;
-      switch (rows) {
-        case 1:
-          panelGroupsOf<1>(call, row, 1, first, end);
-          break;
-        case 2:
-          panelGroupsOf<2>(call, row, 1, first, end);
-          break;
-        case 3:
-          panelGroupsOf<3>(call, row, 1, first, end);
-          break;
-        case 4:
-          panelGroupsOf<4>(call, row, 1, first, end);
-          break;
-        case 5:
-          panelGroupsOf<5>(call, row, 1, first, end);
-          break;
-        default:
-          panelGroupsOf<panelRows>(call, row, 1, first, end);
-          break;
-      }
+      ofRows[rows - 1](call, row, 1, first, end);
       row += rows;
     }
   }

@@ -3,30 +3,17 @@
 #include <gtest/gtest.h>
 
 #include <limits>
-#include <random>
 
 #include "between_pages.hpp"
+#include "nhwc_sums.hpp"
 #include "same_bits.hpp"
 
 namespace tacc::conv::test {
 namespace {
 
-class InnerProducts : public testing::TestWithParam<taccConvPass_t> {
+class InnerProducts : public NhwcSums {
  protected:
-  int from(int least, int most) { return std::uniform_int_distribution<int>(least, most)(random_); }
-
-  /// `values`: channels that are summed over, `results`: those that are written.
-  taccConvDesc_t layer(int batch, int values, int results, int height, int width, int kernel) {
-    const bool isForward = GetParam() == taccConvForward;
-    taccConvDesc_t desc = convolution(GetParam(), batch, isForward ? values : results, height, width,
-                                      isForward ? results : values, kernel);
-    desc.inputLayout = desc.outputLayout = taccLayoutNhwc;
-    desc.weightLayout = from(0, 1) == 0 ? taccWeightsKcrs : taccWeightsBlocked;
-    desc.algorithm = "inner-products";
-    return desc;
-  }
-
-  std::mt19937 random_{31};
+  InnerProducts() : NhwcSums("inner-products", 31) {}
 };
 
 TEST_P(InnerProducts, AreExactForEveryNumberOfResultsAndRestOfAVector) {

@@ -2,30 +2,16 @@
 // the same bits for every number of threads. Tensors lie between pages that may not be touched.
 #include <gtest/gtest.h>
 
-#include <random>
-
 #include "between_pages.hpp"
+#include "nhwc_sums.hpp"
 #include "same_bits.hpp"
 
 namespace tacc::conv::test {
 namespace {
 
-class ShortSums : public testing::TestWithParam<taccConvPass_t> {
+class ShortSums : public NhwcSums {
  protected:
-  int from(int least, int most) { return std::uniform_int_distribution<int>(least, most)(random_); }
-
-  /// `values`: channels that are summed over, `results`: those that are written.
-  taccConvDesc_t layer(int batch, int values, int results, int height, int width, int kernel) {
-    const bool isForward = GetParam() == taccConvForward;
-    taccConvDesc_t desc = convolution(GetParam(), batch, isForward ? values : results, height, width,
-                                      isForward ? results : values, kernel);
-    desc.inputLayout = desc.outputLayout = taccLayoutNhwc;
-    desc.weightLayout = from(0, 1) == 0 ? taccWeightsKcrs : taccWeightsBlocked;
-    desc.algorithm = "short-sums";
-    return desc;
-  }
-
-  std::mt19937 random_{29};
+  ShortSums() : NhwcSums("short-sums", 29) {}
 };
 
 TEST_P(ShortSums, AreExactForEveryWidthOfTiles) {
