@@ -38,6 +38,11 @@ struct Communicator {
   std::unique_ptr<Scratch> scratch = std::make_unique<Scratch>();
   // Of persistent requests; what has no other one than this vector is free. As many on all ranks.
   std::vector<std::shared_ptr<Communicator>> lanes;
+
+  /// Whether a call may go to `tacc` or to MPI without anything else first.
+  bool isQuiet() const noexcept {
+    return tacc != nullptr && underWay.load(std::memory_order_acquire) == 0 && !usual.isDue();
+  }
 };
 
 /// All communicators that were met. Different ones may be used by different threads at once.

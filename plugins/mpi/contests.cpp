@@ -19,7 +19,6 @@ constexpr double timesLonger = 4, longest = 16;
 /// With own counts the first looks come sooner: what was usual in few calls is no more than a guess.
 void Contests::serve(Function function, std::size_t bytes, Turn turn) noexcept {
   constexpr std::uint64_t timesLater = 8;
-  if (turn == Turn::mpi) isMpis_[static_cast<std::size_t>(function)] = true;
   if (hasOwnCounts(function)) {
     OwnCounts& own = ownCounts_[static_cast<std::size_t>(function)];
     if (own.until < callsBetween) own.until = std::min<std::uint64_t>(own.until * timesLater, callsBetween);

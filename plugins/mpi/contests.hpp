@@ -58,31 +58,30 @@ class Contests {
   /// Who serves the next call. `bytes`: with own counts, this rank's mean block. `look`: if wait() is over, hold a
   /// contest and tell decide(); else keep(). `after`: how many calls of a kind tacc serves first; 0: all.
   Turn next(Function function, std::size_t bytes, std::uint32_t after) noexcept {
-    if (after == 0) return Turn::tacc;
-    if (hasOwnCounts(function)) return nextOfOwnCounts(function, bytes, after);
+    if (after == 0) return nextOfAll(function, bytes);
+    if (hasOwnCounts(function)) {
+      OwnCounts& own = ownCounts_[static_cast<std::size_t>(function)];
+      if (own.until == 0) own.until = after;
+    } else if (isMeasured(bytes)) {
+      Calls& calls = calls_[kindOf(function, bytes)];
+      if (!calls.isMet) calls = {after, Turn::tacc, true};
+    }
+    return nextAtOnce(function, bytes);
+  }
+  /// The same; `look` also where next() has not been asked before, and then nothing is counted.
+  [[gnu::always_inline]] Turn nextAtOnce(Function function, std::size_t bytes) noexcept {
+    if (hasOwnCounts(function)) {
+      OwnCounts& own = ownCounts_[static_cast<std::size_t>(function)];
+      if (own.calls == own.until) return Turn::look;
+      ++own.calls;
+      own.bytes += bytes;
+      return own.turn;
+    }
     if (!isMeasured(bytes)) return Turn::tacc;
     Calls& calls = calls_[kindOf(function, bytes)];
-    if (!calls.isMet) calls = {after, Turn::tacc, true};
     if (calls.left == 0) return Turn::look;
     --calls.left;
     return calls.turn;
-  }
-  /// Whether MPI serves calls of this function, of some size.
-  bool isSometimesMpis(Function function) const noexcept { return isMpis_[static_cast<std::size_t>(function)]; }
-  /// As next(), but only where that says that MPI serves the call: else nothing is counted.
-  bool isMpis(Function function, std::size_t bytes) noexcept {
-    if (hasOwnCounts(function)) {
-      OwnCounts& own = ownCounts_[static_cast<std::size_t>(function)];
-      if (own.turn != Turn::mpi || own.calls == own.until) return false;
-      ++own.calls;
-      own.bytes += bytes;
-      return true;
-    }
-    if (!isMeasured(bytes)) return false;
-    Calls& calls = calls_[kindOf(function, bytes)];
-    if (calls.turn != Turn::mpi || calls.left == 0) return false;
-    --calls.left;
-    return true;
   }
   /// With own counts: the mean block of this rank's calls since the last look.
   std::size_t usualBytes(Function function) const noexcept;
@@ -134,20 +133,19 @@ class Contests {
   static std::size_t kindOf(Function function, std::size_t bytes) noexcept {
     return static_cast<std::size_t>(function) * sizes + static_cast<std::size_t>(std::bit_width(bytes));
   }
-  Turn nextOfOwnCounts(Function function, std::size_t bytes, std::uint32_t after) noexcept {
-    OwnCounts& own = ownCounts_[static_cast<std::size_t>(function)];
-    if (own.until == 0) own.until = after;
-    if (own.calls == own.until) return Turn::look;
-    ++own.calls;
-    own.bytes += bytes;
-    return own.turn;
+  /// Where nothing is ever measured: nextAtOnce() need not ask again for so many calls.
+  Turn nextOfAll(Function function, std::size_t bytes) noexcept {
+    if (hasOwnCounts(function))
+      ownCounts_[static_cast<std::size_t>(function)].until = UINT64_MAX;
+    else if (isMeasured(bytes))
+      calls_[kindOf(function, bytes)] = {UINT32_MAX, Turn::tacc, true};
+    return Turn::tacc;
   }
   const Memory* memory(Function function, std::size_t bytes) const noexcept;
   void serve(Function function, std::size_t bytes, Turn turn) noexcept;
 
   std::array<Calls, functions * sizes> calls_{};
   std::array<OwnCounts, functions> ownCounts_{};
-  std::array<bool, functions> isMpis_{};              // some size of them is or was MPI's
   std::unordered_map<std::size_t, Memory> memories_;  // of kinds
 };
 

@@ -190,7 +190,7 @@ void agreeOnUse() {
   if (!self.isActive) return;
   int level = MPI_THREAD_MULTIPLE;
   PMPI_Query_thread(&level);
-  self.report.open(level == MPI_THREAD_MULTIPLE);
+  self.report.open(level == MPI_THREAD_MULTIPLE, self.reports);
   self.communicators.open(least[1] != 0);
   self.requests.open();
   // Over MPI's messages the thread that carries a collective on would have to call MPI.

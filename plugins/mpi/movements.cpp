@@ -1,6 +1,7 @@
 // Collectives that move data as it is. MPI's rules: what one rank sends and another one receives has the same numbers
 // in the same order, so as many bytes; the types may differ, also in gaps. So all types are taken over: those with
 // gaps, or with an order of their own, through copies that MPI packs.
+#include "at_once.hpp"
 #include "elements.hpp"
 #include "judged_arguments.hpp"
 #include "plugin.hpp"
@@ -178,25 +179,39 @@ template <class Count>
       [=] { return pass(send, sendCount, sendType, receive, receiveCount, receiveType, root, comm); });
 }
 
-}  // namespace
-}  // namespace tacc::mpi
-
-using namespace tacc::mpi;
-
-TACC_MPI_ENTRY taccMpi_Barrier(MPI_Comm comm) {
+[[gnu::noinline]] int lookAtBarrier(MPI_Comm comm) {
   return takeOver(
       Function::Barrier, "MPI_Barrier", comm, [](const Communicator&) { return Judged{}; },
       [](const Communicator& communicator) { return taccBarrier(communicator.tacc, nullptr); },
       [=] { return PMPI_Barrier(comm); });
 }
 
+[[gnu::always_inline]] inline bool isRank(int root, const Communicator& communicator) {
+  return root >= 0 && root < communicator.ranks;
+}
+
+}  // namespace
+}  // namespace tacc::mpi
+
+using namespace tacc::mpi;
+
+TACC_MPI_ENTRY taccMpi_Barrier(MPI_Comm comm) {
+  return serve(
+      Function::Barrier, "MPI_Barrier", comm, [](const Communicator&) { return std::size_t{0}; },
+      [](const Communicator& communicator) { return taccBarrier(communicator.tacc, nullptr); },
+      [&] { return PMPI_Barrier(comm); }, [&] { return lookAtBarrier(comm); });
+}
+
 // With `int` counts, and with large ones where the MPI has them.
 #define TACC_MPI_MOVEMENTS(suffix, Count)                                                                             \
   TACC_MPI_ENTRY taccMpi_Bcast##suffix(void* buffer, Count count, MPI_Datatype type, int root, MPI_Comm comm) {       \
     return serve(                                                                                                     \
-        Function::Bcast##suffix, comm,                                                                                \
+        Function::Bcast##suffix, "MPI_Bcast" #suffix, comm,                                                           \
         [&](const Communicator& communicator) {                                                                       \
-          return judgeRooted(root, communicator, judgeMovement(buffer, count, type));                                 \
+          return isRank(root, communicator) ? blockBytes(buffer, count, type) : unclear;                              \
+        },                                                                                                            \
+        [&](const Communicator& communicator) {                                                                       \
+          return taccBcast(buffer, blockBytes(buffer, count, type), taccInt8, root, communicator.tacc, nullptr);      \
         },                                                                                                            \
         [&] { return PMPI_Bcast##suffix(buffer, count, type, root, comm); },                                          \
         [&] {                                                                                                         \
@@ -206,10 +221,15 @@ TACC_MPI_ENTRY taccMpi_Barrier(MPI_Comm comm) {
   }                                                                                                                   \
   TACC_MPI_ENTRY taccMpi_Allgather##suffix(const void* send, Count sendCount, MPI_Datatype sendType, void* receive,   \
                                            Count receiveCount, MPI_Datatype receiveType, MPI_Comm comm) {             \
+    const std::size_t sent = blockBytes(send, sendCount, sendType),                                                   \
+                      received = blockBytes(receive, receiveCount, receiveType);                                      \
     return serve(                                                                                                     \
-        Function::Allgather##suffix, comm,                                                                            \
-        [&](const Communicator&) {                                                                                    \
-          return judgeMovement(receive, receiveCount, receiveType, send, sendCount, sendType);                        \
+        Function::Allgather##suffix, "MPI_Allgather" #suffix, comm,                                                   \
+        [&](const Communicator& communicator) {                                                                       \
+          return bytesApart(send, sent, 1, receive, received, communicator.ranks);                                    \
+        },                                                                                                            \
+        [&](const Communicator& communicator) {                                                                       \
+          return taccAllGather(send, receive, received, taccInt8, communicator.tacc, nullptr);                        \
         },                                                                                                            \
         [&] { return PMPI_Allgather##suffix(send, sendCount, sendType, receive, receiveCount, receiveType, comm); },  \
         [&] {                                                                                                         \
@@ -219,10 +239,15 @@ TACC_MPI_ENTRY taccMpi_Barrier(MPI_Comm comm) {
   }                                                                                                                   \
   TACC_MPI_ENTRY taccMpi_Alltoall##suffix(const void* send, Count sendCount, MPI_Datatype sendType, void* receive,    \
                                           Count receiveCount, MPI_Datatype receiveType, MPI_Comm comm) {              \
+    const std::size_t sent = blockBytes(send, sendCount, sendType),                                                   \
+                      received = blockBytes(receive, receiveCount, receiveType);                                      \
     return serve(                                                                                                     \
-        Function::Alltoall##suffix, comm,                                                                             \
-        [&](const Communicator&) {                                                                                    \
-          return judgeMovement(receive, receiveCount, receiveType, send, sendCount, sendType);                        \
+        Function::Alltoall##suffix, "MPI_Alltoall" #suffix, comm,                                                     \
+        [&](const Communicator& communicator) {                                                                       \
+          return bytesApart(send, sent, communicator.ranks, receive, received, communicator.ranks);                   \
+        },                                                                                                            \
+        [&](const Communicator& communicator) {                                                                       \
+          return taccAllToAll(send, receive, received, taccInt8, communicator.tacc, nullptr);                         \
         },                                                                                                            \
         [&] { return PMPI_Alltoall##suffix(send, sendCount, sendType, receive, receiveCount, receiveType, comm); },   \
         [&] {                                                                                                         \
@@ -232,10 +257,18 @@ TACC_MPI_ENTRY taccMpi_Barrier(MPI_Comm comm) {
   }                                                                                                                   \
   TACC_MPI_ENTRY taccMpi_Gather##suffix(const void* send, Count sendCount, MPI_Datatype sendType, void* receive,      \
                                         Count receiveCount, MPI_Datatype receiveType, int root, MPI_Comm comm) {      \
+    const std::size_t sent = blockBytes(send, sendCount, sendType);                                                   \
     return serve(                                                                                                     \
-        Function::Gather##suffix, comm,                                                                               \
+        Function::Gather##suffix, "MPI_Gather" #suffix, comm,                                                         \
         [&](const Communicator& communicator) {                                                                       \
-          return judgeGather(send, sendCount, sendType, receive, receiveCount, receiveType, root, communicator);      \
+          if (!isRank(root, communicator)) return unclear;                                                            \
+          if (communicator.rank != root) return sent;                                                                 \
+          return bytesApart(send, sent, 1, receive, blockBytes(receive, receiveCount, receiveType),                   \
+                            communicator.ranks);                                                                      \
+        },                                                                                                            \
+        [&](const Communicator& communicator) {                                                                       \
+          return taccGather(send, communicator.rank == root ? receive : nullptr, sent, taccInt8, root,                \
+                            communicator.tacc, nullptr);                                                              \
         },                                                                                                            \
         [&] {                                                                                                         \
           return PMPI_Gather##suffix(send, sendCount, sendType, receive, receiveCount, receiveType, root, comm);      \
@@ -247,10 +280,17 @@ TACC_MPI_ENTRY taccMpi_Barrier(MPI_Comm comm) {
   }                                                                                                                   \
   TACC_MPI_ENTRY taccMpi_Scatter##suffix(const void* send, Count sendCount, MPI_Datatype sendType, void* receive,     \
                                          Count receiveCount, MPI_Datatype receiveType, int root, MPI_Comm comm) {     \
+    const std::size_t received = blockBytes(receive, receiveCount, receiveType);                                      \
     return serve(                                                                                                     \
-        Function::Scatter##suffix, comm,                                                                              \
+        Function::Scatter##suffix, "MPI_Scatter" #suffix, comm,                                                       \
         [&](const Communicator& communicator) {                                                                       \
-          return judgeScatter(send, sendCount, sendType, receive, receiveCount, receiveType, root, communicator);     \
+          if (!isRank(root, communicator)) return unclear;                                                            \
+          if (communicator.rank != root) return received;                                                             \
+          return received == blockBytes(send, sendCount, sendType) ? received : unclear;                              \
+        },                                                                                                            \
+        [&](const Communicator& communicator) {                                                                       \
+          return taccScatter(communicator.rank == root ? send : nullptr, receive, received, taccInt8, root,           \
+                             communicator.tacc, nullptr);                                                             \
         },                                                                                                            \
         [&] {                                                                                                         \
           return PMPI_Scatter##suffix(send, sendCount, sendType, receive, receiveCount, receiveType, root, comm);     \

@@ -56,8 +56,8 @@ std::optional<Contests::Turn> settleContest(Function function, const char* name,
 
 /// `judge(communicator)`: Judged; called for intracommunicators of several ranks only, as others do not use all
 /// arguments. `run(communicator)`: makes the tacc call and returns its result. `pass()`: MPI's own function.
-/// A call that is taken over costs some nanoseconds here: shorter ones would notice more. So the three hold copies of
-/// the arguments: what the contest keeps would otherwise hold all of them in memory.
+/// What most calls are does not come here (at_once.hpp). The three hold copies of the arguments: what the contest keeps
+/// would otherwise hold all of them in memory.
 template <class Judge, class Run, class Pass>
 int takeOver(Function function, const char* name, MPI_Comm comm, Judge judge, Run run, Pass pass) {
   Plugin& self = plugin();
@@ -103,36 +103,6 @@ int takeOver(Function function, const char* name, MPI_Comm comm, Judge judge, Ru
   }
   self.report.countTaken(function, judged.bytes);
   return MPI_SUCCESS;
-}
-
-/// What MPI serves since the last contest, where nothing else is to be done before it: all that such a call costs here
-/// is lost. So it is passed on at once, before takeOver() lays aside what it may need: that is as much work as the
-/// rest, and stands in functions of their own.
-///
-/// Whether `function` is called so; if not, nothing is counted. `judge`: as for takeOver().
-template <class Judge>
-[[gnu::always_inline]] inline bool isPassedAtOnce(Function function, MPI_Comm comm, const CallingThread& thread,
-                                                  const Judge& judge) {
-  Plugin& self = plugin();
-  if (thread.isInside || !self.isActive) return false;
-  Communicator* const communicator = self.communicators.findLast(comm, thread);
-  const Function kind = plainly(function);
-  if (communicator == nullptr || !communicator->contests.isSometimesMpis(kind)) return false;
-  if (communicator->underWay.load(std::memory_order_acquire) > 0 || communicator->usual.isDue()) return false;
-  const Judged judged = judge(*communicator);
-  if (judged.passed != Passed::none || judged.bytes == 0) return false;
-  return communicator->contests.isMpis(kind, judged.bytes);
-}
-
-/// The function itself: `pass()`, or `look()` which takes over or passes on.
-template <class Judge, class Pass, class Look>
-[[gnu::always_inline]] inline int serve(Function function, MPI_Comm comm, const Judge& judge, const Pass& pass,
-                                        const Look& look) {
-  CallingThread& thread = callingThread();
-  if (!isPassedAtOnce(function, comm, thread, judge)) return look();
-  const Inside inside(thread);
-  plugin().report.countPassed(function, Passed::slower);
-  return pass();
 }
 
 }  // namespace tacc::mpi

@@ -5,6 +5,7 @@
 #include <optional>
 #include <vector>
 
+#include "at_once.hpp"
 #include "elements.hpp"
 #include "judged_arguments.hpp"
 #include "plugin.hpp"
@@ -15,10 +16,32 @@ namespace {
 
 using Reduce = taccResult_t (*)(const void*, void*, size_t, taccDataType_t, taccRedOp_t, taccComm_t, taccStream_t);
 
+template <class Count>
+using MpiReduce = int (*)(const void*, void*, Count, MPI_Datatype, MPI_Op, MPI_Comm);
+template <class Count>
+using MpiReduceToRoot = int (*)(const void*, void*, Count, MPI_Datatype, MPI_Op, int, MPI_Comm);
+template <class Count>
+using MpiReduceUnequally = int (*)(const void*, void*, const Count*, MPI_Datatype, MPI_Op, MPI_Comm);
+
+[[gnu::always_inline]] inline Judged judgeToRoot(MPI_Count count, const Reduction& how, const void* send,
+                                                 const void* receive, int root, const Communicator& communicator) {
+  if (root < 0 || root >= communicator.ranks) return {Passed::arguments};
+  return judgeReduction(count, how, communicator.rank == root ? receive : send);
+}
+
+[[gnu::always_inline]] inline taccResult_t reduceToRoot(const void* send, void* receive, MPI_Count count,
+                                                        const Reduction& how, int root,
+                                                        const Communicator& communicator) {
+  const bool isRoot = communicator.rank == root;
+  return taccReduce(isRoot && send == MPI_IN_PLACE ? receive : send, isRoot ? receive : nullptr,
+                    static_cast<std::size_t>(count), how.type, how.op, root, communicator.tacc, nullptr);
+}
+
 /// Of those whose result every rank gets: allreduce, scan, exscan.
-template <class Count, class Pass>
-int toEvery(Function function, const char* name, Reduce reduce, const void* send, void* receive, Count count,
-            MPI_Datatype type, MPI_Op op, MPI_Comm comm, const Pass& pass) {
+template <class Count>
+[[gnu::noinline]] int lookAtReduceToEvery(Function function, const char* name, Reduce reduce, const void* send,
+                                          void* receive, Count count, MPI_Datatype type, MPI_Op op, MPI_Comm comm,
+                                          MpiReduce<Count> pass) {
   const Reduction how = reductionOf(type, op);
   return takeOver(
       function, name, comm, [=](const Communicator&) { return judgeReduction(count, how, receive); },
@@ -26,25 +49,19 @@ int toEvery(Function function, const char* name, Reduce reduce, const void* send
         return reduce(send == MPI_IN_PLACE ? receive : send, receive, static_cast<std::size_t>(count), how.type, how.op,
                       communicator.tacc, nullptr);
       },
-      pass);
+      [=] { return pass(send, receive, count, type, op, comm); });
 }
 
-template <class Count, class Pass>
-int toRoot(Function function, const char* name, const void* send, void* receive, Count count, MPI_Datatype type,
-           MPI_Op op, int root, MPI_Comm comm, const Pass& pass) {
+template <class Count>
+[[gnu::noinline]] int lookAtReduceToRoot(Function function, const char* name, const void* send, void* receive,
+                                         Count count, MPI_Datatype type, MPI_Op op, int root, MPI_Comm comm,
+                                         MpiReduceToRoot<Count> pass) {
   const Reduction how = reductionOf(type, op);
   return takeOver(
       function, name, comm,
-      [=](const Communicator& communicator) {
-        if (root < 0 || root >= communicator.ranks) return Judged{Passed::arguments};
-        return judgeReduction(count, how, communicator.rank == root ? receive : send);
-      },
-      [=](const Communicator& communicator) {
-        const bool isRoot = communicator.rank == root;
-        return taccReduce(isRoot && send == MPI_IN_PLACE ? receive : send, isRoot ? receive : nullptr,
-                          static_cast<std::size_t>(count), how.type, how.op, root, communicator.tacc, nullptr);
-      },
-      pass);
+      [=](const Communicator& communicator) { return judgeToRoot(count, how, send, receive, root, communicator); },
+      [=](const Communicator& communicator) { return reduceToRoot(send, receive, count, how, root, communicator); },
+      [=] { return pass(send, receive, count, type, op, root, comm); });
 }
 
 /// One buffer for both is against MPI's rules, and what some MPIs take as in place.
@@ -63,6 +80,23 @@ taccResult_t reduceScatter(const void* send, void* receive, const std::size_t* c
   return result;
 }
 
+template <class Count>
+[[gnu::always_inline]] inline Judged judgeUnequal(const Count* counts, const Reduction& how, const void* receive,
+                                                  const Communicator& communicator) {
+  MPI_Count all = 0;
+  for (int r = 0; counts != nullptr && r < communicator.ranks; ++r)
+    all = counts[r] < 0 || all < 0 ? -1 : all + counts[r];
+  return judgeReduction(counts == nullptr ? -1 : all, how, receive);
+}
+
+/// `counts` as tacc has them, until the communicator's next call.
+template <class Count>
+const std::size_t* kept(const Count* counts, const Communicator& communicator) {
+  std::vector<std::size_t>& each = communicator.scratch->counts;
+  each.assign(counts, counts + communicator.ranks);
+  return each.data();
+}
+
 taccResult_t reduceScatterEqually(const void* send, void* receive, std::size_t count, taccDataType_t type,
                                   taccRedOp_t op, const Communicator& communicator) {
   if (!isInPlace(send, receive)) return taccReduceScatter(send, receive, count, type, op, communicator.tacc, nullptr);
@@ -73,29 +107,24 @@ taccResult_t reduceScatterEqually(const void* send, void* receive, std::size_t c
   return result;
 }
 
-template <class Count, class Pass>
-int toEach(Function function, const char* name, const void* send, void* receive, const Count* counts, MPI_Datatype type,
-           MPI_Op op, MPI_Comm comm, const Pass& pass) {
+template <class Count>
+[[gnu::noinline]] int lookAtReduceUnequally(Function function, const char* name, const void* send, void* receive,
+                                            const Count* counts, MPI_Datatype type, MPI_Op op, MPI_Comm comm,
+                                            MpiReduceUnequally<Count> pass) {
   const Reduction how = reductionOf(type, op);
   return takeOver(
       function, name, comm,
+      [=](const Communicator& communicator) { return judgeUnequal(counts, how, receive, communicator); },
       [=](const Communicator& communicator) {
-        MPI_Count all = 0;
-        for (int r = 0; counts != nullptr && r < communicator.ranks; ++r)
-          all = counts[r] < 0 || all < 0 ? -1 : all + counts[r];
-        return judgeReduction(counts == nullptr ? -1 : all, how, receive);
+        return reduceScatter(send, receive, kept(counts, communicator), how.type, how.op, communicator);
       },
-      [=](const Communicator& communicator) {
-        std::vector<std::size_t>& each = communicator.scratch->counts;
-        each.assign(counts, counts + communicator.ranks);
-        return reduceScatter(send, receive, each.data(), how.type, how.op, communicator);
-      },
-      pass);
+      [=] { return pass(send, receive, counts, type, op, comm); });
 }
 
-template <class Count, class Pass>
-int toEachEqually(Function function, const char* name, const void* send, void* receive, Count count, MPI_Datatype type,
-                  MPI_Op op, MPI_Comm comm, const Pass& pass) {
+template <class Count>
+[[gnu::noinline]] int lookAtReduceEqually(Function function, const char* name, const void* send, void* receive,
+                                          Count count, MPI_Datatype type, MPI_Op op, MPI_Comm comm,
+                                          MpiReduce<Count> pass) {
   const Reduction how = reductionOf(type, op);
   return takeOver(
       function, name, comm,
@@ -105,7 +134,7 @@ int toEachEqually(Function function, const char* name, const void* send, void* r
       [=](const Communicator& communicator) {
         return reduceScatterEqually(send, receive, static_cast<std::size_t>(count), how.type, how.op, communicator);
       },
-      pass);
+      [=] { return pass(send, receive, count, type, op, comm); });
 }
 
 }  // namespace
@@ -114,11 +143,22 @@ int toEachEqually(Function function, const char* name, const void* send, void* r
 using namespace tacc::mpi;
 
 // With `int` counts, and with large ones where the MPI has them.
-#define TACC_MPI_TO_EVERY(name, suffix, Count, tacc)                                                                \
+#define TACC_MPI_TO_EVERY(name, suffix, Count, taccReduction)                                                       \
   TACC_MPI_ENTRY taccMpi_##name##suffix(const void* send, void* receive, Count count, MPI_Datatype type, MPI_Op op, \
                                         MPI_Comm comm) {                                                            \
-    return toEvery(Function::name##suffix, "MPI_" #name #suffix, tacc, send, receive, count, type, op, comm,        \
-                   [=] { return PMPI_##name##suffix(send, receive, count, type, op, comm); });                      \
+    const Reduction how = reductionOf(type, op);                                                                    \
+    return serve(                                                                                                   \
+        Function::name##suffix, "MPI_" #name #suffix, comm,                                                         \
+        [&](const Communicator&) { return bytesOf(judgeReduction(count, how, receive)); },                          \
+        [&](const Communicator& communicator) {                                                                     \
+          return taccReduction(send == MPI_IN_PLACE ? receive : send, receive, static_cast<std::size_t>(count),     \
+                               how.type, how.op, communicator.tacc, nullptr);                                       \
+        },                                                                                                          \
+        [&] { return PMPI_##name##suffix(send, receive, count, type, op, comm); },                                  \
+        [&] {                                                                                                       \
+          return lookAtReduceToEvery<Count>(Function::name##suffix, "MPI_" #name #suffix, taccReduction, send,      \
+                                            receive, count, type, op, comm, PMPI_##name##suffix);                   \
+        });                                                                                                         \
   }
 
 #define TACC_MPI_REDUCTIONS(suffix, Count)                                                                             \
@@ -127,19 +167,57 @@ using namespace tacc::mpi;
   TACC_MPI_TO_EVERY(Exscan, suffix, Count, taccExscan)                                                                 \
   TACC_MPI_ENTRY taccMpi_Reduce##suffix(const void* send, void* receive, Count count, MPI_Datatype type, MPI_Op op,    \
                                         int root, MPI_Comm comm) {                                                     \
-    return toRoot(Function::Reduce##suffix, "MPI_Reduce" #suffix, send, receive, count, type, op, root, comm,          \
-                  [=] { return PMPI_Reduce##suffix(send, receive, count, type, op, root, comm); });                    \
+    const Reduction how = reductionOf(type, op);                                                                       \
+    return serve(                                                                                                      \
+        Function::Reduce##suffix, "MPI_Reduce" #suffix, comm,                                                          \
+        [&](const Communicator& communicator) {                                                                        \
+          return bytesOf(judgeToRoot(count, how, send, receive, root, communicator));                                  \
+        },                                                                                                             \
+        [&](const Communicator& communicator) { return reduceToRoot(send, receive, count, how, root, communicator); }, \
+        [&] { return PMPI_Reduce##suffix(send, receive, count, type, op, root, comm); },                               \
+        [&] {                                                                                                          \
+          return lookAtReduceToRoot<Count>(Function::Reduce##suffix, "MPI_Reduce" #suffix, send, receive, count, type, \
+                                           op, root, comm, PMPI_Reduce##suffix);                                       \
+        });                                                                                                            \
   }                                                                                                                    \
   TACC_MPI_ENTRY taccMpi_Reduce_scatter_block##suffix(const void* send, void* receive, Count count, MPI_Datatype type, \
                                                       MPI_Op op, MPI_Comm comm) {                                      \
-    return toEachEqually(Function::Reduce_scatter_block##suffix, "MPI_Reduce_scatter_block" #suffix, send, receive,    \
-                         count, type, op, comm,                                                                        \
-                         [=] { return PMPI_Reduce_scatter_block##suffix(send, receive, count, type, op, comm); });     \
+    const Reduction how = reductionOf(type, op);                                                                       \
+    return serve(                                                                                                      \
+        Function::Reduce_scatter_block##suffix, "MPI_Reduce_scatter_block" #suffix, comm,                              \
+        [&](const Communicator& communicator) {                                                                        \
+          return isInPlace(send, receive)                                                                              \
+                     ? unclear                                                                                         \
+                     : bytesOf(judgeReduction(static_cast<MPI_Count>(count) * communicator.ranks, how, receive));      \
+        },                                                                                                             \
+        [&](const Communicator& communicator) {                                                                        \
+          return taccReduceScatter(send, receive, static_cast<std::size_t>(count), how.type, how.op,                   \
+                                   communicator.tacc, nullptr);                                                        \
+        },                                                                                                             \
+        [&] { return PMPI_Reduce_scatter_block##suffix(send, receive, count, type, op, comm); },                       \
+        [&] {                                                                                                          \
+          return lookAtReduceEqually<Count>(Function::Reduce_scatter_block##suffix,                                    \
+                                            "MPI_Reduce_scatter_block" #suffix, send, receive, count, type, op, comm,  \
+                                            PMPI_Reduce_scatter_block##suffix);                                        \
+        });                                                                                                            \
   }                                                                                                                    \
   TACC_MPI_ENTRY taccMpi_Reduce_scatter##suffix(const void* send, void* receive, const Count* counts,                  \
                                                 MPI_Datatype type, MPI_Op op, MPI_Comm comm) {                         \
-    return toEach(Function::Reduce_scatter##suffix, "MPI_Reduce_scatter" #suffix, send, receive, counts, type, op,     \
-                  comm, [=] { return PMPI_Reduce_scatter##suffix(send, receive, counts, type, op, comm); });           \
+    const Reduction how = reductionOf(type, op);                                                                       \
+    return serve(                                                                                                      \
+        Function::Reduce_scatter##suffix, "MPI_Reduce_scatter" #suffix, comm,                                          \
+        [&](const Communicator& communicator) {                                                                        \
+          return isInPlace(send, receive) ? unclear : bytesOf(judgeUnequal(counts, how, receive, communicator));       \
+        },                                                                                                             \
+        [&](const Communicator& communicator) {                                                                        \
+          return taccReduceScatterV(send, receive, kept(counts, communicator), nullptr, how.type, how.op,              \
+                                    communicator.tacc, nullptr);                                                       \
+        },                                                                                                             \
+        [&] { return PMPI_Reduce_scatter##suffix(send, receive, counts, type, op, comm); },                            \
+        [&] {                                                                                                          \
+          return lookAtReduceUnequally<Count>(Function::Reduce_scatter##suffix, "MPI_Reduce_scatter" #suffix, send,    \
+                                              receive, counts, type, op, comm, PMPI_Reduce_scatter##suffix);           \
+        });                                                                                                            \
   }
 
 TACC_MPI_REDUCTIONS(, int)

@@ -9,9 +9,13 @@
 
 namespace tacc::mpi {
 
-constinit KnownTypes knownTypes;
+constinit KnownHandles<KnownType> knownTypes;
+constinit KnownHandles<KnownOperation> knownOperations;
 
 namespace {
+
+/// Which operations MPI has for a type.
+enum class NumberKind : std::uint8_t { integer, real, complex, logical, bytes, pair, none };
 
 struct Row {
   MPI_Datatype mpi;
@@ -119,17 +123,13 @@ const auto& numbers() {
   return all;
 }
 
-struct Operation {
-  MPI_Op mpi;
-  taccRedOp_t tacc;
-};
-
 const auto& operations() {
-  static const std::array all{
-      Operation{MPI_SUM, taccSum},         Operation{MPI_PROD, taccProd},       Operation{MPI_MAX, taccMax},
-      Operation{MPI_MIN, taccMin},         Operation{MPI_LAND, taccLogicalAnd}, Operation{MPI_LOR, taccLogicalOr},
-      Operation{MPI_LXOR, taccLogicalXor}, Operation{MPI_BAND, taccBitAnd},     Operation{MPI_BOR, taccBitOr},
-      Operation{MPI_BXOR, taccBitXor},     Operation{MPI_MINLOC, taccMinLoc},   Operation{MPI_MAXLOC, taccMaxLoc}};
+  static const std::array all{KnownOperation{MPI_SUM, taccSum},         KnownOperation{MPI_PROD, taccProd},
+                              KnownOperation{MPI_MAX, taccMax},         KnownOperation{MPI_MIN, taccMin},
+                              KnownOperation{MPI_LAND, taccLogicalAnd}, KnownOperation{MPI_LOR, taccLogicalOr},
+                              KnownOperation{MPI_LXOR, taccLogicalXor}, KnownOperation{MPI_BAND, taccBitAnd},
+                              KnownOperation{MPI_BOR, taccBitOr},       KnownOperation{MPI_BXOR, taccBitXor},
+                              KnownOperation{MPI_MINLOC, taccMinLoc},   KnownOperation{MPI_MAXLOC, taccMaxLoc}};
   return all;
 }
 
@@ -157,20 +157,23 @@ bool has(NumberKind kind, taccRedOp_t op) noexcept {
 
 }  // namespace
 
-Reduction reductionOf(MPI_Datatype type, MPI_Op op) noexcept {
-  if (type == MPI_DATATYPE_NULL || op == MPI_OP_NULL) return {Passed::arguments, anyType, taccSum, 1};
-  const KnownType* const found = knownTypes.find(type);
-  if (found == nullptr || found->kind == NumberKind::none) return {Passed::type, anyType, taccSum, 1};
-  for (const Operation& one : operations())
-    if (one.mpi == op && has(found->kind, one.tacc))
-      return {Passed::none, found->tacc, one.tacc, static_cast<int>(sizeOf(found->tacc))};
-  return {Passed::operation, anyType, taccSum, 1};
+Passed whyNotReduced(MPI_Datatype type, MPI_Op op) noexcept {
+  if (type == MPI_DATATYPE_NULL || op == MPI_OP_NULL) return Passed::arguments;
+  return knownTypes.find(type) == nullptr ? Passed::type : Passed::operation;
 }
 
 void learnTypes() {
-  for (const Row& row : numbers())
-    if (const std::size_t bytes = bytesOfOther(row.mpi); bytes != noSize)
-      knownTypes.add({row.mpi, bytes, row.tacc, row.kind, row.kind != NumberKind::pair || isOtherBlock(row.mpi), true});
+  for (const KnownOperation& one : operations()) knownOperations.add(one);
+  for (const Row& row : numbers()) {
+    const std::size_t bytes = bytesOfOther(row.mpi);
+    if (bytes == noSize) continue;
+    KnownType known{.mpi = row.mpi, .bytes = static_cast<std::uint32_t>(bytes), .tacc = row.tacc};
+    for (const KnownOperation& one : operations())
+      if (has(row.kind, one.tacc)) known.reducedBy |= static_cast<std::uint16_t>(1U << one.tacc);
+    known.reducedBytes = static_cast<std::uint8_t>(sizeOf(row.tacc));
+    known.isBlock = row.kind != NumberKind::pair || isOtherBlock(row.mpi);
+    knownTypes.add(known);
+  }
 }
 
 std::size_t bytesOfOther(MPI_Datatype type) noexcept {

@@ -20,11 +20,20 @@ struct Reduction {
   int bytes;  // of an element
 };
 
-/// Nothing but handles is looked at. It is passed where tacc has no such type, no such operation, or MPI has not that
+/// Why tacc does not reduce by them, if it does not: it has no such type, no such operation, or MPI has not that
 /// operation with the type.
-Reduction reductionOf(MPI_Datatype type, MPI_Op op) noexcept;
+Passed whyNotReduced(MPI_Datatype type, MPI_Op op) noexcept;
 
-/// Fills knownTypes. MPI is initialized.
+/// Nothing but handles is looked at.
+[[gnu::always_inline]] inline Reduction reductionOf(MPI_Datatype type, MPI_Op op) noexcept {
+  const KnownType* const known = knownTypes.find(type);
+  const KnownOperation* const operation = knownOperations.find(op);
+  if (known == nullptr || operation == nullptr || (known->reducedBy >> operation->tacc & 1) == 0) [[unlikely]]
+    return {whyNotReduced(type, op), taccInt8, taccSum, 1};
+  return {Passed::none, known->tacc, operation->tacc, known->reducedBytes};
+}
+
+/// Fills knownTypes and knownOperations. MPI is initialized.
 void learnTypes();
 
 /// What bytesOf() says of MPI_DATATYPE_NULL and what has no known size. Not std::optional: compilers copy that by way

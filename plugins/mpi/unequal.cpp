@@ -3,6 +3,7 @@
 
 #include <cstdint>
 
+#include "at_once.hpp"
 #include "plugin.hpp"
 #include "types.hpp"
 #include "unequal_judged.hpp"
@@ -176,77 +177,105 @@ using namespace tacc::mpi;
   TACC_MPI_ENTRY taccMpi_Allgatherv##suffix(const void* send, Count sendCount, MPI_Datatype sendType, void* receive,   \
                                             const Count* counts, const Displacement* displacements, MPI_Datatype type, \
                                             MPI_Comm comm) {                                                           \
+    const UnequalElements<Count, Displacement> all{receive, counts, displacements, type};                              \
     return serve(                                                                                                      \
-        Function::Allgatherv##suffix, comm,                                                                            \
+        Function::Allgatherv##suffix, "MPI_Allgatherv" #suffix, comm,                                                  \
         [&](const Communicator& communicator) {                                                                        \
-          return judgeWithOwn<Count, Displacement>({receive, counts, displacements, type}, send, sendCount, sendType,  \
-                                                   communicator);                                                      \
+          return areBlocks(type) && blockBytes(send, sendCount, sendType) != unclear                                   \
+                     ? bytesOf(judgeWithOwn(all, send, sendCount, sendType, communicator))                             \
+                     : unclear;                                                                                        \
+        },                                                                                                             \
+        [&](const Communicator& communicator) {                                                                        \
+          const FoundBlocks to = findBlocks(all, communicator.ranks, communicator.scratch->receive);                   \
+          return taccAllGatherV(send, to.base, to.counts, to.offsets, taccInt8, communicator.tacc, nullptr);           \
         },                                                                                                             \
         [&] {                                                                                                          \
           return PMPI_Allgatherv##suffix(send, sendCount, sendType, receive, counts, displacements, type, comm);       \
         },                                                                                                             \
         [&] {                                                                                                          \
           return allGather<Count, Displacement>(Function::Allgatherv##suffix, "MPI_Allgatherv" #suffix, send,          \
-                                                sendCount, sendType, {receive, counts, displacements, type}, comm,     \
-                                                PMPI_Allgatherv##suffix);                                              \
+                                                sendCount, sendType, all, comm, PMPI_Allgatherv##suffix);              \
         });                                                                                                            \
   }                                                                                                                    \
   TACC_MPI_ENTRY taccMpi_Gatherv##suffix(const void* send, Count sendCount, MPI_Datatype sendType, void* receive,      \
                                          const Count* counts, const Displacement* displacements, MPI_Datatype type,    \
                                          int root, MPI_Comm comm) {                                                    \
+    const UnequalElements<Count, Displacement> all{receive, counts, displacements, type};                              \
+    const std::size_t own = blockBytes(send, sendCount, sendType);                                                     \
     return serve(                                                                                                      \
-        Function::Gatherv##suffix, comm,                                                                               \
+        Function::Gatherv##suffix, "MPI_Gatherv" #suffix, comm,                                                        \
         [&](const Communicator& communicator) {                                                                        \
-          return judgeAtRoot<Count, Displacement>({receive, counts, displacements, type}, send, sendCount, sendType,   \
-                                                  root, communicator);                                                 \
+          return own != unclear && (communicator.rank != root || areBlocks(type))                                      \
+                     ? bytesOf(judgeAtRoot(all, send, sendCount, sendType, root, communicator))                        \
+                     : unclear;                                                                                        \
+        },                                                                                                             \
+        [&](const Communicator& communicator) {                                                                        \
+          if (communicator.rank != root)                                                                               \
+            return taccGatherV(send, own, nullptr, nullptr, nullptr, taccInt8, root, communicator.tacc, nullptr);      \
+          const FoundBlocks to = findBlocks(all, communicator.ranks, communicator.scratch->receive);                   \
+          return taccGatherV(send, own, to.base, to.counts, to.offsets, taccInt8, root, communicator.tacc, nullptr);   \
         },                                                                                                             \
         [&] {                                                                                                          \
           return PMPI_Gatherv##suffix(send, sendCount, sendType, receive, counts, displacements, type, root, comm);    \
         },                                                                                                             \
         [&] {                                                                                                          \
           return gather<Count, Displacement>(Function::Gatherv##suffix, "MPI_Gatherv" #suffix, send, sendCount,        \
-                                             sendType, {receive, counts, displacements, type}, root, comm,             \
-                                             PMPI_Gatherv##suffix);                                                    \
+                                             sendType, all, root, comm, PMPI_Gatherv##suffix);                         \
         });                                                                                                            \
   }                                                                                                                    \
   TACC_MPI_ENTRY taccMpi_Scatterv##suffix(const void* send, const Count* counts, const Displacement* displacements,    \
                                           MPI_Datatype type, void* receive, Count receiveCount,                        \
                                           MPI_Datatype receiveType, int root, MPI_Comm comm) {                         \
+    const UnequalElements<Count, Displacement> all{const_cast<void*>(send), counts, displacements, type};              \
+    const std::size_t own = blockBytes(receive, receiveCount, receiveType);                                            \
     return serve(                                                                                                      \
-        Function::Scatterv##suffix, comm,                                                                              \
+        Function::Scatterv##suffix, "MPI_Scatterv" #suffix, comm,                                                      \
         [&](const Communicator& communicator) {                                                                        \
-          return judgeAtRoot<Count, Displacement>({const_cast<void*>(send), counts, displacements, type}, receive,     \
-                                                  receiveCount, receiveType, root, communicator);                      \
+          return own != unclear && (communicator.rank != root || areBlocks(type))                                      \
+                     ? bytesOf(judgeAtRoot(all, receive, receiveCount, receiveType, root, communicator))               \
+                     : unclear;                                                                                        \
+        },                                                                                                             \
+        [&](const Communicator& communicator) {                                                                        \
+          if (communicator.rank != root)                                                                               \
+            return taccScatterV(nullptr, nullptr, nullptr, receive, own, taccInt8, root, communicator.tacc, nullptr);  \
+          const FoundBlocks from = findBlocks(all, communicator.ranks, communicator.scratch->send);                    \
+          return taccScatterV(from.base, from.counts, from.offsets, receive, own, taccInt8, root, communicator.tacc,   \
+                              nullptr);                                                                                \
         },                                                                                                             \
         [&] {                                                                                                          \
           return PMPI_Scatterv##suffix(send, counts, displacements, type, receive, receiveCount, receiveType, root,    \
                                        comm);                                                                          \
         },                                                                                                             \
         [&] {                                                                                                          \
-          return scatter<Count, Displacement>(Function::Scatterv##suffix, "MPI_Scatterv" #suffix,                      \
-                                              {const_cast<void*>(send), counts, displacements, type}, receive,         \
+          return scatter<Count, Displacement>(Function::Scatterv##suffix, "MPI_Scatterv" #suffix, all, receive,        \
                                               receiveCount, receiveType, root, comm, PMPI_Scatterv##suffix);           \
         });                                                                                                            \
   }                                                                                                                    \
   TACC_MPI_ENTRY taccMpi_Alltoallv##suffix(                                                                            \
       const void* send, const Count* sendCounts, const Displacement* sendPlaces, MPI_Datatype sendType, void* receive, \
       const Count* receiveCounts, const Displacement* receivePlaces, MPI_Datatype receiveType, MPI_Comm comm) {        \
+    const UnequalElements<Count, Displacement> given{const_cast<void*>(send), sendCounts, sendPlaces, sendType},       \
+        taken{receive, receiveCounts, receivePlaces, receiveType};                                                     \
     return serve(                                                                                                      \
-        Function::Alltoallv##suffix, comm,                                                                             \
+        Function::Alltoallv##suffix, "MPI_Alltoallv" #suffix, comm,                                                    \
         [&](const Communicator& communicator) {                                                                        \
-          return judgeAllToAllV<Count, Displacement>({const_cast<void*>(send), sendCounts, sendPlaces, sendType},      \
-                                                     {receive, receiveCounts, receivePlaces, receiveType},             \
-                                                     communicator);                                                    \
+          return send != MPI_IN_PLACE && areBlocks(sendType) && areBlocks(receiveType)                                 \
+                     ? bytesOf(judgeAllToAllV(given, taken, communicator))                                             \
+                     : unclear;                                                                                        \
+        },                                                                                                             \
+        [&](const Communicator& communicator) {                                                                        \
+          const FoundBlocks from = findBlocks(given, communicator.ranks, communicator.scratch->send),                  \
+                            to = findBlocks(taken, communicator.ranks, communicator.scratch->receive);                 \
+          return taccAllToAllV(from.base, from.counts, from.offsets, to.base, to.counts, to.offsets, taccInt8,         \
+                               communicator.tacc, nullptr);                                                            \
         },                                                                                                             \
         [&] {                                                                                                          \
           return PMPI_Alltoallv##suffix(send, sendCounts, sendPlaces, sendType, receive, receiveCounts, receivePlaces, \
                                         receiveType, comm);                                                            \
         },                                                                                                             \
         [&] {                                                                                                          \
-          return allToAll<Count, Displacement>(Function::Alltoallv##suffix, "MPI_Alltoallv" #suffix,                   \
-                                               {const_cast<void*>(send), sendCounts, sendPlaces, sendType},            \
-                                               {receive, receiveCounts, receivePlaces, receiveType}, comm,             \
-                                               PMPI_Alltoallv##suffix);                                                \
+          return allToAll<Count, Displacement>(Function::Alltoallv##suffix, "MPI_Alltoallv" #suffix, given, taken,     \
+                                               comm, PMPI_Alltoallv##suffix);                                          \
         });                                                                                                            \
   }
 

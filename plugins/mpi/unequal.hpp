@@ -23,6 +23,36 @@ struct UnequalElements {
   MPI_Datatype type;
 };
 
+/// Blocks of bytes from `base` on.
+struct FoundBlocks {
+  std::byte* base;
+  const std::size_t *counts, *offsets;
+};
+
+/// Where blocks lie that are plain memory. Short calls are for a fifth this.
+template <class Count, class Displacement>
+FoundBlocks findBlocks(const UnequalElements<Count, Displacement>& elements, int ranks, UnequalScratch& scratch) {
+  const std::size_t size = bytesOfJudged(elements.type), blocks = static_cast<std::size_t>(ranks);
+  scratch.counts.resize(blocks);
+  scratch.offsets.resize(blocks);
+  std::size_t *const counts = scratch.counts.data(), *const offsets = scratch.offsets.data();
+  // Displacements may be negative: they count from the block that comes first.
+  std::ptrdiff_t behind = 0, first = PTRDIFF_MAX;
+  for (std::size_t r = 0; r < blocks; ++r) {
+    const auto count = static_cast<std::ptrdiff_t>(elements.counts[r]);
+    const auto begin =
+        elements.displacements == nullptr ? behind : static_cast<std::ptrdiff_t>(elements.displacements[r]);
+    counts[r] = static_cast<std::size_t>(count) * size;
+    offsets[r] = static_cast<std::size_t>(begin) * size;
+    if (counts[r] != 0) first = std::min(first, begin);
+    behind += count;
+  }
+  if (first == PTRDIFF_MAX) first = 0;
+  const std::size_t base = static_cast<std::size_t>(first) * size;
+  for (std::size_t r = 0; r < blocks; ++r) offsets[r] = counts[r] == 0 ? 0 : offsets[r] - base;
+  return {reinterpret_cast<std::byte*>(reinterpret_cast<std::uintptr_t>(elements.address) + base), counts, offsets};
+}
+
 /// Such a buffer as bytes: itself, or a copy, block behind block, where elements are no plain block of memory.
 class UnequalBlock {
  public:
@@ -32,7 +62,7 @@ class UnequalBlock {
       : blocks_(scratch.blocks), counts_(scratch.counts), offsets_(scratch.offsets) {
     blocks_.clear();
     if (isBlock(elements.type)) {
-      find(elements, static_cast<std::size_t>(ranks));
+      base_ = findBlocks(elements, ranks, scratch).base;
       return;
     }
     blocks_.reserve(static_cast<std::size_t>(ranks));
@@ -61,28 +91,6 @@ class UnequalBlock {
 
  private:
   void copy(Block::Use use);
-  /// Where blocks lie that are plain memory. Short calls are for a fifth this.
-  template <class Count, class Displacement>
-  void find(const UnequalElements<Count, Displacement>& elements, std::size_t ranks) {
-    const std::size_t size = bytesOfJudged(elements.type);
-    counts_.resize(ranks);
-    offsets_.resize(ranks);
-    // Displacements may be negative: they count from the block that comes first.
-    std::ptrdiff_t behind = 0, first = PTRDIFF_MAX;
-    for (std::size_t r = 0; r < ranks; ++r) {
-      const auto count = static_cast<std::ptrdiff_t>(elements.counts[r]);
-      const auto begin =
-          elements.displacements == nullptr ? behind : static_cast<std::ptrdiff_t>(elements.displacements[r]);
-      counts_[r] = static_cast<std::size_t>(count) * size;
-      offsets_[r] = static_cast<std::size_t>(begin) * size;
-      if (counts_[r] != 0) first = std::min(first, begin);
-      behind += count;
-    }
-    if (first == PTRDIFF_MAX) first = 0;
-    const std::size_t base = static_cast<std::size_t>(first) * size;
-    for (std::size_t r = 0; r < ranks; ++r) offsets_[r] = counts_[r] == 0 ? 0 : offsets_[r] - base;
-    base_ = reinterpret_cast<std::byte*>(reinterpret_cast<std::uintptr_t>(elements.address) + base);
-  }
 
   std::vector<Elements>& blocks_;               // of those that are copied
   std::vector<std::size_t>&counts_, &offsets_;  // from base_ on

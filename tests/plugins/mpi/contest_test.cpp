@@ -290,7 +290,7 @@ TEST(Contests, DrawnLibrariesAreChosenWell) {
 }
 
 // Ranks of one call may ask either way, so both have to count alike.
-TEST(Contests, WhatIsPassedAtOnceIsCountedAsOtherCalls) {
+TEST(Contests, WhatIsServedAtOnceIsCountedAsOtherCalls) {
   std::bernoulli_distribution isOne(0.6);
   for (std::uint64_t seed = 0; seed < 20; ++seed) {
     Draws draws(seed);
@@ -300,9 +300,10 @@ TEST(Contests, WhatIsPassedAtOnceIsCountedAsOtherCalls) {
       const Function function = isOne(draws) ? Function::Gatherv : Function::Gather;
       const std::size_t bytes = isOne(draws) ? 8 : 512;
       const Contests::Turn turn = asked.next(function, bytes, 100);
-      const bool isMpis = quick.isSometimesMpis(function) && quick.isMpis(function, bytes);
-      ASSERT_EQ(isMpis ? Contests::Turn::mpi : quick.next(function, bytes, 100), turn) << "seed " << seed;
-      atOnce += isMpis ? 1 : 0;
+      Contests::Turn found = isOne(draws) ? quick.nextAtOnce(function, bytes) : Contests::Turn::look;
+      atOnce += found == Contests::Turn::look ? 0 : 1;
+      if (found == Contests::Turn::look) found = quick.next(function, bytes, 100);
+      ASSERT_EQ(found, turn) << "seed " << seed;
       if (turn != Contests::Turn::look) continue;
       ++looks;
       ASSERT_EQ(quick.usualBytes(function), asked.usualBytes(function)) << "seed " << seed;
@@ -313,7 +314,16 @@ TEST(Contests, WhatIsPassedAtOnceIsCountedAsOtherCalls) {
       for (Contests* contests : {&asked, &quick}) contests->decide(outcome, 0);
     }
     EXPECT_GT(looks, 30);
-    EXPECT_GT(atOnce, 1000);
+    EXPECT_GT(atOnce, 10000);
+  }
+}
+
+TEST(Contests, WhereNothingIsMeasuredCallsAreServedAtOnceFromTheSecondOn) {
+  for (const Function function : {Function::Bcast, Function::Scatterv}) {
+    Contests contests;
+    EXPECT_EQ(contests.nextAtOnce(function, 8), Contests::Turn::look);
+    EXPECT_EQ(contests.next(function, 8, 0), Contests::Turn::tacc);
+    for (int call = 0; call < 10000; ++call) ASSERT_EQ(contests.nextAtOnce(function, 8), Contests::Turn::tacc);
   }
 }
 
