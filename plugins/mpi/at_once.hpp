@@ -27,7 +27,13 @@ template <class Size, class Run, class Pass, class Look>
   CallingThread& thread = callingThread();
   if (thread.isInside) return look();
   Communicator* const communicator = self.communicators.findLast(comm, thread);
-  if (communicator == nullptr || !communicator->isQuiet()) return look();
+  if (communicator == nullptr) return look();
+  if (communicator->passed) {
+    const Inside inside(thread);
+    self.report.countPassed(function, *communicator->passed);
+    return pass();
+  }
+  if (!communicator->isQuiet()) return look();
   const Function kind = plainly(function);
   const std::size_t bytes = size(*communicator);
   if (bytes == unclear || (bytes == 0 && kind != Function::Barrier)) return look();

@@ -68,7 +68,9 @@ void NodeCommunicator::reportFailure() {
 }
 
 void NodeCommunicator::fenceMemory(const Error& error) {
-  const std::string open = buffers_.fence();
+  std::string open = buffers_.fence();
+  const std::string copied = run_.abandonCopies();
+  if (!copied.empty()) open += (open.empty() ? "" : "; ") + copied;
   if (!open.empty())
     fail(error.result(), "{}; ranks of this call that are late may still write into {}", error.what(), open);
 }

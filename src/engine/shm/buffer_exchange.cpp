@@ -115,6 +115,8 @@ BufferExchange::Agreed BufferExchange::run(const UserBuffers& mine,
   exchange_.post();
   buffers.send = mine.send;
   buffers.receive = mine.receive;
+  buffers.sendBytes = mine.sendBytes;
+  buffers.receiveBytes = mine.receiveBytes;
   const auto descriptorOf = [&](int rank) {
     Descriptor d;
     std::memcpy(&d, exchange_.payloadOf(rank, sizeof d), sizeof d);

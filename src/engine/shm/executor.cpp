@@ -1,11 +1,12 @@
 #include "engine/shm/executor.hpp"
 
 #include <algorithm>
+#include <array>
 #include <span>
 #include <utility>
 
 #include "core/error.hpp"
-#include "transports/shm/cma.hpp"
+#include "transports/shm/cpu_relax.hpp"
 
 namespace tacc {
 
@@ -37,6 +38,11 @@ bool findBlock(const std::vector<UnequalBlocks>& blocks, const Place& place, int
   return true;
 }
 
+/// Ticks of a call until a round of its last chunk is over.
+std::uint32_t endOf(const Schedule& schedule, const Dependency& d) {
+  return schedule.tickOf(schedule.chunks - 1, d.round) + 1;
+}
+
 bool isRemote(const Place& place) {
   return place.kind == Place::Kind::remoteInput || place.kind == Place::Kind::remoteOutput;
 }
@@ -47,7 +53,8 @@ Executor::Executor(const NodeSegment& segment, int rank, Waiter& waiter, std::ve
     : segment_(segment),
       rank_(rank),
       waiter_(waiter),
-      processes_(std::move(processes)),
+      remote_(rank, waiter, std::move(processes)),
+      copies_(segment, rank, waiter, remote_),
       base_(segment.clock(rank).ticks.load(std::memory_order_relaxed)) {}
 
 void Executor::run(const Program& program, const Schedule& schedule, const CallBuffers& buffers,
@@ -85,8 +92,9 @@ void Executor::run(const Program& program, const Schedule& schedule, const CallB
     if (worked) publish(tick + 1);
   }
   publish(ticks);
+  if (program.helpsReaders) helpReaders(context);
   for (const Dependency& d : program.lastReaders)
-    waiter_.wait(segment_.clock(d.rank).ticks, base_ + schedule.tickOf(schedule.chunks - 1, d.round) + 1, d.rank);
+    waiter_.wait(segment_.clock(d.rank).ticks, base_ + endOf(schedule, d), d.rank);
   base_ += ticks;
   waiter_.checkAfterReading();
 }
@@ -98,7 +106,49 @@ void Executor::runRound(const Context& context, const Round& round, std::uint32_
   if (ringBegin_ + chunk >= schedule.depth)
     for (const Dependency& d : round.slotReaders)
       waiter_.wait(segment_.clock(d.rank).ticks, whenRead(schedule, chunk, d.round), d.rank);
-  for (const Operation& operation : round.operations) runOperation(context, operation, chunk);
+  std::array<const Operation*, openCopies> opened{};
+  std::size_t open = 0;
+  for (const Operation& operation : round.operations)
+    if (operation.isShared && open < opened.size() && openCopy(context, operation, chunk)) opened[open++] = &operation;
+  for (const Operation& operation : round.operations)
+    if (!operation.isShared || std::ranges::find(opened, &operation) == opened.end())
+      runOperation(context, operation, chunk);
+  if (open > 0) copies_.finish();
+}
+
+bool Executor::openCopy(const Context& context, const Operation& operation, std::uint32_t chunk) {
+  bool isOpen = false;
+  int pieces = 0;
+  forPieces(context, operation, chunk, [&](std::size_t elements) {
+    const std::size_t bytes = elements * context.work.elementBytes;
+    if (++pieces > 1 || bytes < SharedCopies::leastBytes || operation.blockCount > 1) return;
+    isOpen = copies_.open(operation.sources[0].rank, static_cast<const std::byte*>(sources_[0]),
+                          static_cast<std::byte*>(destinations_[0]), bytes);
+  });
+  return isOpen;
+}
+
+void Executor::helpReaders(const Context& context) {
+  // Where ranks take turns on cores, who reads wants this one.
+  if (waiter_.policy().oversubscribed) return;
+  const CallBuffers& buffers = context.buffers;
+  const std::array<OwnMemory, 2> memory{OwnMemory{buffers.send, buffers.sendBytes},
+                                        OwnMemory{buffers.receive, buffers.receiveBytes}};
+  constexpr int looksPerCheck = 64;
+  for (int look = 0; look < waiter_.policy().spins; ++look) {
+    bool isOver = true, hasHelped = false;
+    for (const Dependency& d : context.program.lastReaders) {
+      if (Waiter::sees(segment_.clock(d.rank).ticks, base_ + endOf(context.schedule, d))) continue;
+      isOver = false;
+      hasHelped = copies_.help(d.rank, memory) || hasHelped;
+    }
+    if (isOver) return;
+    if (look % looksPerCheck == looksPerCheck - 1) waiter_.checkErrors();
+    if (hasHelped)
+      look = 0;
+    else
+      relaxCpu();
+  }
 }
 
 std::uint32_t Executor::whenRead(const Schedule& schedule, std::uint32_t chunk, int round) const noexcept {
@@ -109,6 +159,16 @@ std::uint32_t Executor::whenRead(const Schedule& schedule, std::uint32_t chunk, 
 }
 
 void Executor::runOperation(const Context& context, const Operation& operation, std::uint32_t chunk) {
+  forPieces(context, operation, chunk, [&](std::size_t elements) {
+    if (operation.readsThroughKernel)
+      combineThroughKernel(context, operation, elements);
+    else
+      combine(context, operation, elements);
+  });
+}
+
+template <class Visit>
+void Executor::forPieces(const Context& context, const Operation& operation, std::uint32_t chunk, const Visit& visit) {
   const Program& program = context.program;
   const Schedule& schedule = context.schedule;
   const CallBuffers& buffers = context.buffers;
@@ -171,10 +231,7 @@ void Executor::runOperation(const Context& context, const Operation& operation, 
     destinations_.clear();
     for (const Place& place : operation.sources) sources_.push_back(resolve(place, piece));
     for (const Place& place : operation.destinations) destinations_.push_back(resolve(place, piece));
-    if (operation.readsThroughKernel)
-      combineThroughKernel(context, operation, n);
-    else
-      combine(context, operation, n);
+    visit(n);
   }
 }
 
@@ -214,7 +271,7 @@ void Executor::copy(const Context& context, const Operation& operation, std::siz
 void Executor::combineThroughKernel(const Context& context, const Operation& operation, std::size_t elements) {
   const std::size_t size = context.work.elementBytes;
   if (sources_.size() == 1 && destinations_.size() == 1) {
-    return readFrom(operation.sources[0].rank, destinations_[0], sources_[0], elements * size);
+    return remote_.read(operation.sources[0].rank, destinations_[0], sources_[0], elements * size);
   }
   // Tile by tile: fetch every remote source's tile, then combine from the cache.
   if (bounce_.size() < sources_.size() * sourceBounceBytes) bounce_.resize(sources_.size() * sourceBounceBytes);
@@ -228,26 +285,13 @@ void Executor::combineThroughKernel(const Context& context, const Operation& ope
       sources_[s] = address;
       if (!isRemote(place) || place.rank == rank_) continue;
       std::byte* tile = bounce_.data() + s * sourceBounceBytes;
-      readFrom(place.rank, tile, address, n * size);
+      remote_.read(place.rank, tile, address, n * size);
       sources_[s] = tile;
     }
     for (std::size_t d = 0; d < targets_.size(); ++d)
       destinations_[d] = static_cast<std::byte*>(targets_[d]) + done * size;
     combine(context, operation, n);
     done += n;
-  }
-}
-
-void Executor::readFrom(int rank, void* to, const void* from, std::size_t bytes) {
-  const int process = processes_[static_cast<std::size_t>(rank)];
-  try {
-    readRemote(process, to, from, bytes);
-  } catch (const Error& error) {
-    if (error.result() != taccRemoteError) throw;
-    // A rank may have left because another one failed: then that is what happened.
-    waiter_.checkErrors();
-    fail(taccRemoteError, "rank {} (process {}) has died; rank {} was reading its memory", waiter_.nameOf(rank),
-         process, waiter_.nameOf(rank_));
   }
 }
 

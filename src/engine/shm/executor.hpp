@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <string>
 #include <vector>
 
 #include "compute/reduce/reduce.hpp"
@@ -10,6 +11,8 @@
 #include "engine/partition.hpp"
 #include "engine/shm/copy_targets.hpp"
 #include "engine/shm/program.hpp"
+#include "engine/shm/remote_memory.hpp"
+#include "engine/shm/shared_copies.hpp"
 #include "transports/shm/node_segment.hpp"
 #include "transports/shm/waiter.hpp"
 
@@ -19,6 +22,7 @@ namespace tacc {
 struct CallBuffers {
   const std::byte* send = nullptr;
   std::byte* receive = nullptr;
+  std::size_t sendBytes = 0, receiveBytes = 0;
   std::vector<const std::byte*> remoteSend;  // per rank; null where not reachable. For Access::cma: addresses there
   std::vector<std::byte*> remoteReceive;
 };
@@ -45,6 +49,8 @@ class Executor {
   /// since they last did so: the slots of all of them are one ring then.
   void run(const Program& program, const Schedule& schedule, const CallBuffers& buffers, const ElementWork& work,
            std::uint32_t following = 0);
+  /// After a call that has failed, as SharedCopies::abandon().
+  std::string abandonCopies() { return copies_.abandon(); }
 
  private:
   struct Context;
@@ -53,17 +59,24 @@ class Executor {
   /// call or of one before it.
   std::uint32_t whenRead(const Schedule& schedule, std::uint32_t chunk, int round) const noexcept;
   void runOperation(const Context& context, const Operation& operation, std::uint32_t chunk);
+  /// Calls `visit(elements)` for each piece of memory of an operation, of which sources_ and destinations_ are the
+  /// addresses meanwhile.
+  template <class Visit>
+  void forPieces(const Context& context, const Operation& operation, std::uint32_t chunk, const Visit& visit);
+  /// Begins a copy that its source's owner makes a part of. False where it is to be run as others are.
+  bool openCopy(const Context& context, const Operation& operation, std::uint32_t chunk);
+  /// Takes part in the copies of who reads this rank's memory, while they last.
+  void helpReaders(const Context& context);
   void combine(const Context& context, const Operation& operation, std::size_t elements);
   /// Of the one source to all destinations.
   void copy(const Context& context, const Operation& operation, std::size_t bytes);
   void combineThroughKernel(const Context& context, const Operation& operation, std::size_t elements);
-  /// Reads memory of another process.
-  void readFrom(int rank, void* to, const void* from, std::size_t bytes);
 
   NodeSegment segment_;
   int rank_;
   Waiter& waiter_;
-  std::vector<int> processes_;
+  RemoteMemory remote_;
+  SharedCopies copies_;
   std::uint32_t base_;           // clock of all ranks before this call
   std::uint64_t ringBegin_ = 0;  // chunks of the calls before it that use the same ring of slots
   std::vector<std::byte> scratch_;

@@ -61,6 +61,7 @@ class Lowering {
     for (const Delivered& d : delivered_) addDependencies(d);
     if (std::ranges::all_of(delivered_, [](const Delivered& d) { return d.delivery == Delivery::staged; }))
       deferOwnCopies(program_, plan_, rank_, facts_);
+    keepShared();
     return std::move(program_);
   }
 
@@ -84,7 +85,7 @@ class Lowering {
   }
 
   void lowerStep(std::size_t id, const Step& step) {
-    Operation operation{step.block, step.blockCount, step.completes, false, {}, {}};
+    Operation operation{step.block, step.blockCount, step.completes, false, false, {}, {}};
     for (const Operand& o : step.destinations)
       if (o.kind != Kind::peer) operation.destinations.push_back(ownPlace(o, rank_));
     if (slotOf_[id] >= 0) operation.destinations.push_back({Place::Kind::slot, rank_, slotOf_[id]});
@@ -101,6 +102,7 @@ class Lowering {
       const Delivered& d = incomingFrom(id, o.index, used[o.index]++);
       if (d.delivery == Delivery::put) return;  // the sender has done this step
       operation.sources.push_back(sourceOf(d, operation));
+      operation.isShared = isShared(d);
     }
     if (operation.destinations.empty()) return;
     auto& operations = program_.rounds[static_cast<std::size_t>(step.round)].operations;
@@ -119,8 +121,38 @@ class Lowering {
     if (d.delivery == Delivery::staged)
       return {Place::Kind::slot, sender, slotOf_[static_cast<std::size_t>(d.message.sendStep)]};
     const bool isInput = d.from.kind == Kind::input;
-    if ((isInput ? facts_.input : facts_.output) == Access::cma) operation.readsThroughKernel = true;
+    if (accessOf(d) == Access::cma) operation.readsThroughKernel = true;
     return {isInput ? Place::Kind::remoteInput : Place::Kind::remoteOutput, sender, d.from.index};
+  }
+
+  Access accessOf(const Delivered& d) const { return d.from.kind == Kind::input ? facts_.input : facts_.output; }
+
+  /// Whether a message is read through the kernel, as it is and to one place, from a rank that receives nothing and so
+  /// has nothing to do meanwhile. The same at both ends.
+  bool isShared(const Delivered& d) const {
+    if (d.delivery != Delivery::byReference || accessOf(d) != Access::cma) return false;
+    const auto id = static_cast<std::size_t>(d.message.receiveStep);
+    const Step& step = *analysis_.steps[id].step;
+    return step.sources.size() == 1 && step.destinations.size() == 1 && slotOf_[id] < 0 &&
+           step.destinations.front().kind == Kind::output &&
+           std::ranges::none_of(delivered_,
+                                [&](const Delivered& other) { return other.message.receiver == d.message.sender; });
+  }
+
+  /// Shared copies are begun before the other operations of their round, and end after them: only where those read
+  /// nothing that this rank has written.
+  void keepShared() {
+    for (Round& round : program_.rounds) {
+      const auto readsOwn = [](const Operation& operation) {
+        return std::ranges::any_of(operation.sources, [](const Place& place) {
+          return place.kind == Place::Kind::output || place.kind == Place::Kind::scratch;
+        });
+      };
+      if (std::ranges::any_of(round.operations, readsOwn))
+        for (Operation& operation : round.operations) operation.isShared = false;
+    }
+    program_.helpsReaders =
+        std::ranges::any_of(delivered_, [&](const Delivered& d) { return d.message.sender == rank_ && isShared(d); });
   }
 
   /// Whether every sum of the plan is complete with the contributions of p sources, and so is taken in one pass.

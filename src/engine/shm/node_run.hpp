@@ -8,6 +8,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <string>
 #include <vector>
 
 #include "algorithms/plan_demands.hpp"
@@ -61,6 +62,9 @@ class NodeRun {
                      const std::vector<UnequalBlocks>& blocks, std::size_t longest);
   void run(const Call& call, const NodePlan& plan, const PlanDemands& demands, const std::vector<UnequalBlocks>& blocks,
            std::size_t longest);
+
+  /// After a call that has failed, of which all ranks have been told, as SharedCopies::abandon().
+  std::string abandonCopies() { return executor_.abandonCopies(); }
 
  private:
   /// What the next call may be a repetition of.

@@ -46,6 +46,7 @@ struct Operation {
   std::int32_t blockCount;
   bool completes;           // the result holds all ranks' contributions: an average is divided here
   bool readsThroughKernel;  // some source is remote and not directly reachable
+  bool isShared = false;    // and its owner, which only waits meanwhile, makes a part of the copy (shared_copies.hpp)
   std::vector<Place> sources;
   std::vector<Place> destinations;
 };
@@ -72,6 +73,7 @@ struct Program {
   bool roundsOnce = true;  // every reduction takes all contributions at once: 16-bit types are rounded once
   std::vector<Round> rounds;
   std::vector<Dependency> lastReaders;  // who reads my buffers by reference: to wait for before returning
+  bool helpsReaders = false;            // this rank has a part in their copies
 };
 
 /// Lowers `plan` for `rank`. Every message becomes one of

@@ -1,6 +1,7 @@
 #include "transports/shm/cma.hpp"
 
 #include <sys/uio.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -14,13 +15,15 @@ namespace {
 /// The kernel moves at most 2 GiB less a page in one call.
 constexpr std::size_t callBytes = std::size_t{1} << 30;
 
-/// Returns 0 or errno; a read that stops short without a reason is EFAULT.
-int readLoop(pid_t pid, void* to, const void* from, std::size_t bytes) noexcept {
+using Move = ssize_t (*)(pid_t, const iovec*, unsigned long, const iovec*, unsigned long, unsigned long);
+
+/// Returns 0 or errno; what stops short without a reason is EFAULT.
+int moveAll(Move move, pid_t pid, void* here, void* there, std::size_t bytes) noexcept {
   for (std::size_t done = 0; done < bytes;) {
     const std::size_t piece = std::min(callBytes, bytes - done);
-    const iovec local{static_cast<std::byte*>(to) + done, piece};
-    const iovec remote{const_cast<std::byte*>(static_cast<const std::byte*>(from)) + done, piece};
-    const ssize_t count = ::process_vm_readv(pid, &local, 1, &remote, 1, 0);
+    const iovec local{static_cast<std::byte*>(here) + done, piece};
+    const iovec remote{static_cast<std::byte*>(there) + done, piece};
+    const ssize_t count = move(pid, &local, 1, &remote, 1, 0);
     if (count < 0 && errno == EINTR) continue;
     if (count <= 0) return count < 0 ? errno : EFAULT;
     done += static_cast<std::size_t>(count);
@@ -28,18 +31,35 @@ int readLoop(pid_t pid, void* to, const void* from, std::size_t bytes) noexcept 
   return 0;
 }
 
+[[noreturn]] void failToMove(const char* what, int code, pid_t pid, const void* there, std::size_t bytes) {
+  fail(code == ESRCH ? taccRemoteError : taccSystemError, "cannot {} {} bytes at {} of process {}: {} (errno {})", what,
+       bytes, there, pid, std::strerror(code), code);
+}
+
 }  // namespace
 
 void readRemote(pid_t pid, void* to, const void* from, std::size_t bytes) {
-  const int code = readLoop(pid, to, from, bytes);
-  if (code == 0) return;
-  fail(code == ESRCH ? taccRemoteError : taccSystemError, "cannot read {} bytes at {} of process {}: {} (errno {})",
-       bytes, from, pid, std::strerror(code), code);
+  const int code = moveAll(::process_vm_readv, pid, to, const_cast<void*>(from), bytes);
+  if (code != 0) failToMove("read", code, pid, from, bytes);
+}
+
+void writeRemote(pid_t pid, void* to, const void* from, std::size_t bytes) {
+  const int code = moveAll(::process_vm_writev, pid, const_cast<void*>(from), to, bytes);
+  if (code != 0) failToMove("write", code, pid, to, bytes);
+}
+
+bool mayWriteRemote() noexcept {
+  static const bool may = [] {
+    std::uint64_t from = 1, to = 0;
+    return moveAll(::process_vm_writev, ::getpid(), &from, &to, sizeof to) == 0 && to == from;
+  }();
+  return may;
 }
 
 bool probeCma(pid_t pid, const void* remoteAddress, std::uint64_t expectedValue) noexcept {
   std::uint64_t value = 0;
-  return readLoop(pid, &value, remoteAddress, sizeof value) == 0 && value == expectedValue;
+  return moveAll(::process_vm_readv, pid, &value, const_cast<void*>(remoteAddress), sizeof value) == 0 &&
+         value == expectedValue;
 }
 
 }  // namespace tacc

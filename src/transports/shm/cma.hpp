@@ -1,4 +1,5 @@
-// Cross memory attach: reading another process's private memory with one system call (process_vm_readv).
+// Cross memory attach: reading and writing another process's private memory with one system call (process_vm_readv,
+// process_vm_writev).
 #pragma once
 
 #include <sys/types.h>
@@ -11,6 +12,12 @@ namespace tacc {
 /// Copies `bytes` at `from` in process `pid` to `to`. Throws taccRemoteError if that process is gone, taccSystemError
 /// otherwise; both name errno and the process.
 void readRemote(pid_t pid, void* to, const void* from, std::size_t bytes);
+
+/// The same from here to `to` in process `pid`, which must want it there.
+void writeRemote(pid_t pid, void* to, const void* from, std::size_t bytes);
+
+/// Whether this process may write where it may read: some sandboxes let it only read. Asked once.
+bool mayWriteRemote() noexcept;
 
 /// Whether readRemote works towards `pid`: a real read of the 8 bytes at `remoteAddress`, which must be `expectedValue`
 /// (a process number of another namespace may name a stranger). Never throws.

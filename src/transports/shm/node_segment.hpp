@@ -82,6 +82,18 @@ struct alignas(cacheLine) PostTime {
   std::atomic<std::uint64_t> latest;  // number of its last call << 32 | bits of a float, seconds
 };
 
+inline constexpr int openCopies = 4;  // of a rank
+
+/// A copy of private memory that both ends make, in the area of the rank that wants it (engine/shm/shared_copies.hpp).
+struct alignas(cacheLine) OpenCopy {
+  std::atomic<std::uint64_t> claims;      // its number << 32 | the first piece that is nobody's << 16 | behind the last
+  std::atomic<std::uint32_t> written;     // pieces that the other end has written, of this and all copies before
+  std::atomic<std::uint32_t> source;      // the other end
+  std::atomic<std::uint64_t> from, to;    // addresses there and here
+  std::atomic<std::uint64_t> bytes;       // in all
+  std::atomic<std::uint64_t> pieceBytes;  // of each piece but the last
+};
+
 struct alignas(cacheLine) Doorbell {
   std::atomic<std::uint32_t> sleepers;  // ranks asleep on a word of this area
   std::atomic<std::uint32_t> core;      // 1 + where this rank last waited long
@@ -265,6 +277,10 @@ class NodeSegment {
   MessageBell& messageBell(int rank) const noexcept { return *at<MessageBell>(rank, (callSlots + 4) * cacheLine); }
   Attendance& attendance(int rank) const noexcept { return *at<Attendance>(rank, (callSlots + 7) * cacheLine); }
   PostTime& postTime(int rank) const noexcept { return *at<PostTime>(rank, (callSlots + 8) * cacheLine); }
+  OpenCopy& openCopy(int rank, int index) const noexcept {
+    static_assert((callSlots + 9 + openCopies) * cacheLine <= pageBytes / 2);
+    return *at<OpenCopy>(rank, (callSlots + 9 + static_cast<std::size_t>(index)) * cacheLine);
+  }
   std::byte* eagerRing(int rank) const noexcept { return area(rank) + pageBytes; }
   std::size_t eagerRingBytes() const noexcept { return eagerRingBytes(geometry_); }
   std::byte* arena(int rank) const noexcept { return eagerRing(rank) + eagerRingBytes(); }

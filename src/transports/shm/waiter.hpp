@@ -112,6 +112,9 @@ class Waiter {
     checkErrors();
   }
 
+  /// Whether `rank` is still in the communicator.
+  bool isThere(int rank) const { return presence_ == nullptr || presence_->isThere(rank); }
+
   /// Makes all waits of all ranks end with this message; the first error wins. Never throws.
   void post(taccResult_t result, std::string_view message) noexcept;
 
