@@ -131,9 +131,8 @@ class DepthwiseNhwc final : public ConvPlan {
     }
     const double floats = depthwisePartRead(s) * double(s.height) * s.width + double(s.outHeight) * s.outWidth;
     const double ofMemory = description_.pass == taccConvBackwardData && s.strideWidth > 1 ? 7 : 10;
-    return overlappedCycles(s.batch * cycles,
-                            transferCycles(floats * s.batch * s.inChannels * sizeof(float), ofMemory)) /
-           assumedHertz;
+    const double moved = transferCycles(floats * s.batch * s.inChannels * sizeof(float), ofMemory);
+    return (overlappedCycles(s.batch * cycles, moved) + skippedCycles()) / assumedHertz;
   }
 
   void pack(const float* weights, float* packed) const override {
@@ -235,6 +234,14 @@ class DepthwiseNhwc final : public ConvPlan {
     if (isGradient() || isOfSmallKernel() || bytes * s.inChannels <= bytesThatPay) return s.inChannels;
     const std::ptrdiff_t pairs = std::max<std::ptrdiff_t>(1, bytesOfL1 / bytes / pairOfLines);
     return static_cast<int>(std::min<std::ptrdiff_t>(s.inChannels, pairs * pairOfLines));
+  }
+
+  /// Strides leave out whole pixels, all of whose channels follow each other.
+  double skippedCycles() const {
+    constexpr double cyclesOfLine = 3.5;
+    const Shape& s = shape();
+    if (description_.pass != taccConvForward || s.strideWidth <= s.kernelWidth) return 0;
+    return skippedLineCycles(depthwisePartRead(s) * double(s.batch) * s.height * s.width * s.inChannels, cyclesOfLine);
   }
 
   void findRuns() {
