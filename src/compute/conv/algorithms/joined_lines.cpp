@@ -24,6 +24,8 @@ std::vector<WeightTiles::Part> JoinedTiles::lineParts(int count) const { return 
 std::optional<JoinedTiles> chooseJoinedTiles(const KernelSet& kernels, int outBlocks, int lines, int columns,
                                              double linesOfCall, double pixels) {
   constexpr double ofSum = 2;  // is cleared, added to what is there, and stored
+  // Of a block's gradient, each time that it is read: from the L1 cache where a line of a tile's blocks stays there.
+  constexpr double ofNear = 0.5, ofFar = 2, bytesOfL1 = 24 * 1024;
   std::optional<JoinedTiles> best;
   double bestCycles = 0;
   if (columns > mostJoinedColumns) return best;
@@ -32,10 +34,11 @@ std::optional<JoinedTiles> chooseJoinedTiles(const KernelSet& kernels, int outBl
     int most = std::min(lines, mostJoinedLines);
     while (most > 1 && joined.sum[blocks][most][columns] == nullptr) --most;
     if (most < 2 || kernels.rowLimit[blocks] == 0) continue;
+    const double ofRead = pixels * blocks * blockLength * sizeof(float) > bytesOfL1 ? ofFar : ofNear;
     JoinedTiles tiles{cutParts(outBlocks, blocks), most, 0, 0, 0};
     for (const WeightTiles::Part& outs : tiles.blockParts) {
       for (const WeightTiles::Part& some : tiles.lineParts(lines)) {
-        tiles.cyclesOfPixel += pixelCycles(kernels, outs.size(), some.size(), columns);
+        tiles.cyclesOfPixel += pixelCycles(kernels, outs.size(), some.size(), columns) + ofRead * outs.size();
         tiles.cyclesOfLine += lineCycles + some.size();
         tiles.cyclesOfCall += callCycles + ofSum * some.size() * columns * outs.size() * blockLength / kernels.fmaLanes;
       }
