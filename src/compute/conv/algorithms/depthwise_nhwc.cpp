@@ -94,6 +94,7 @@ class DepthwiseNhwc final : public ConvPlan {
     }
     findRuns();
     channelsAtOnce_ = chooseChannelsAtOnce();
+    if (channelsAtOnce_ < s.inChannels) describe("channels in turn");
     const std::int64_t pixels = std::int64_t{s.batch} * s.outHeight * s.outWidth;
     const std::int64_t lines = std::int64_t{s.batch} * s.outHeight;
     parts_ = static_cast<std::size_t>(std::clamp<std::int64_t>(pixels / pixelsOfSums, 1, std::min(mostSums, lines)));
@@ -124,9 +125,11 @@ class DepthwiseNhwc final : public ConvPlan {
         constexpr double manyTaps = 24;
         const double latency = latencyCycles / together * std::min(1.0, taps / manyTaps);
         const double ofResult = isGradient() ? ofTap : std::max(ofTap, latency);
+        // A result by itself begins its lines and taps for every vector.
+        const double ofAlone = together == 1 && !isGradient() ? 8 : 0;
         const double beside = isGradient() ? 0 : cyclesOfSources(double(line.size()), double(run.taps.size()));
         cycles += ofRun + few * (ofFew + vectors * (taps * ofWeights + 3)) +
-                  run.count * vectors * (ofVector + taps * ofResult + beside);
+                  run.count * vectors * (ofVector + ofAlone + taps * ofResult + beside);
       }
     }
     const double floats = depthwisePartRead(s) * double(s.height) * s.width + double(s.outHeight) * s.outWidth;
