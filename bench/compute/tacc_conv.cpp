@@ -26,7 +26,7 @@ double predictedSeconds(const taccConvDesc_t& desc) {
 /// wrong by.
 void chooseLayouts(taccConvDesc_t& desc) {
   constexpr int few = 8;
-  constexpr double gainOfNhwc = 0.9;
+  constexpr double gainOfNhwc = 0.75;
   const taccConvDesc_t given = desc;
   double least = predictedSeconds(given);
   const auto offer = [&](taccLayout_t input, taccLayout_t output, double gain) {

@@ -33,7 +33,7 @@ constexpr std::size_t leastBlocksOfApart = 8, blocksOfCopy = 8;
 constexpr std::size_t bytesOfCopy = 128 * 1024;
 constexpr int leastLinesOfCopy = 4;
 /// For a line of the cache by itself.
-constexpr double cyclesOfSkippedLine = 10;
+constexpr double cyclesOfSkippedLine = 12;
 /// For a pixel of a block that is copied.
 constexpr double cyclesOfCopy = 5;
 
