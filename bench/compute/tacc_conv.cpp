@@ -20,24 +20,27 @@ double predictedSeconds(const taccConvDesc_t& desc) {
   return info.predictedSeconds;
 }
 
-/// Whether a program that may choose its layouts, as all contestants may, has few channels in NCHW before and behind:
-/// blocks of 16 would be mostly zeros. By what the plans say.
-bool isBetterPlain(const taccConvDesc_t& desc, const std::string& algorithm) {
+/// The layouts of a program that may choose them, as all contestants may: blocks of 16 or, for a first layer, an image
+/// in NCHW, as `desc` has; of few channels, where blocks would be mostly zeros, NCHW before and behind, or an image in
+/// NHWC; and NHWC before and behind. By what the plans say; NHWC for all has to be cheaper by more than prices are
+/// wrong by.
+void chooseLayouts(taccConvDesc_t& desc) {
   constexpr int few = 8;
-  if (desc.inChannels > few || desc.outChannels > few) return false;
-  if (!algorithm.empty()) return algorithm == "planes";
-  taccConvDesc_t plain = desc;
-  plain.inputLayout = plain.outputLayout = taccLayoutNchw;
-  return predictedSeconds(plain) < predictedSeconds(desc);
-}
-
-/// The same of the input of a first layer, in NHWC.
-bool isBetterNhwc(const taccConvDesc_t& desc) {
-  constexpr int few = 8;
-  if (desc.pass != taccConvForward || desc.inChannels > few) return false;
-  taccConvDesc_t nhwc = desc;
-  nhwc.inputLayout = taccLayoutNhwc;
-  return predictedSeconds(nhwc) < predictedSeconds(desc);
+  constexpr double gainOfNhwc = 0.75;
+  const taccConvDesc_t given = desc;
+  double least = predictedSeconds(given);
+  const auto offer = [&](taccLayout_t input, taccLayout_t output, double gain) {
+    taccConvDesc_t other = given;
+    other.inputLayout = input;
+    other.outputLayout = output;
+    const double seconds = predictedSeconds(other);
+    if (seconds >= least * gain) return;
+    least = seconds;
+    desc = other;
+  };
+  if (given.inChannels <= few && given.outChannels <= few) offer(taccLayoutNchw, taccLayoutNchw, 1);
+  if (given.pass == taccConvForward && given.inChannels <= few) offer(taccLayoutNhwc, given.outputLayout, 1);
+  if (given.activationType == taccFloat32) offer(taccLayoutNhwc, taccLayoutNhwc, gainOfNhwc);
 }
 
 class TaccContestant final : public ConvContestant {
@@ -55,18 +58,19 @@ class TaccContestant final : public ConvContestant {
     if (!algorithm.empty()) desc.algorithm = algorithm.c_str();
     if (isHalf_) desc.activationType = taccBfloat16;
     desc.roundWeights = problem.numbers.roundsWeights ? 1 : 0;
-    if (problem.isPlain) {
-      desc.inputLayout = desc.outputLayout = problem.plainLayout;
-    } else if (isBetterPlain(desc, algorithm)) {
-      desc.inputLayout = desc.outputLayout = taccLayoutNchw;
-    } else if (algorithm.empty() && isBetterNhwc(desc)) {
-      desc.inputLayout = taccLayoutNhwc;
-    }
-    inputLayout_ = desc.inputLayout;
-    outputLayout_ = desc.outputLayout;
+    // Before layouts are chosen: not every algorithm writes weights in blocks.
     if (problem.pass == taccConvBackwardWeights) {
       desc.weightLayout = problem.isPlain ? taccWeightsKcrs : taccWeightsBlocked;
     }
+    if (problem.isPlain) {
+      desc.inputLayout = desc.outputLayout = problem.plainLayout;
+    } else if (algorithm == "planes") {
+      desc.inputLayout = desc.outputLayout = taccLayoutNchw;
+    } else if (algorithm.empty()) {
+      chooseLayouts(desc);
+    }
+    inputLayout_ = desc.inputLayout;
+    outputLayout_ = desc.outputLayout;
     taccConvPlan_t plan = nullptr;
     check(taccConvPlanCreate(&plan, &desc));
     plan_.reset(plan);

@@ -53,6 +53,7 @@ const KernelModule& kernelModule() {
   const conv::PlainKernels& conv::set##PlainKernels() { return kernelModule().set##PlainKernels(); }           \
   const conv::ShortSumsKernels& conv::set##ShortSums() { return kernelModule().set##ShortSums(); }             \
   const conv::DepthwiseNhwcKernels& conv::set##DepthwiseNhwc() { return kernelModule().set##DepthwiseNhwc(); } \
+  const conv::JoinedLinesKernels& conv::set##JoinedLines() { return kernelModule().set##JoinedLines(); }       \
   const layers::LayerKernels& layers::set##Table() { return kernelModule().set##Table(); }
 TACC_KERNEL_SETS(TACC_DEFINE)
 #undef TACC_DEFINE

@@ -6,6 +6,7 @@
 
 #include "between_pages.hpp"
 #include "pass_name.hpp"
+#include "same_bits.hpp"
 
 namespace tacc::conv::test {
 namespace {
@@ -72,6 +73,20 @@ TEST_P(FirstLayers, OfNetworksAreExact) {
       desc.inputLayout = layout;
       expectFirstLayer(desc, layout == taccLayoutNchw ? 1 : 3, true);
     }
+  }
+}
+
+/// Workers take fewer blocks of outputs than one alone, in other tiles.
+TEST_P(FirstLayers, AreTheSameBitsForEveryNumberOfThreads) {
+  std::mt19937 random(22);
+  const auto from = [&](int least, int most) { return std::uniform_int_distribution<int>(least, most)(random); };
+  for (int i = 0; i < 24; ++i) {
+    const int kernel = from(1, 7);
+    taccConvDesc_t desc = convolution(GetParam(), from(1, 3), from(1, 4), from(kernel, 40), from(kernel, 40),
+                                      from(17, 130), kernel, from(1, 2), from(0, kernel / 2));
+    desc.inputLayout = from(0, 1) == 0 ? taccLayoutNchw : taccLayoutNhwc;
+    desc.algorithm = "few-channels";
+    expectSameBitsForEveryNumberOfThreads(desc, 5);
   }
 }
 

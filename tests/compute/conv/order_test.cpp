@@ -53,6 +53,29 @@ TEST_F(Order, OfWideGroupsThatShareLinesFromBehindTheL2CacheIsInTurn) {
   }
 }
 
+/// Lines of large kernels that have more of all channels than caches near the core hold; where they have not, or
+/// kernels are small, pixels are read in the order of memory.
+TEST_F(Order, OfManyChannelsOfLargeKernelsInNhwcIsSomeChannelsAfterOthers) {
+  for (int i = 0; i < 12; ++i) {
+    for (const taccConvPass_t pass : allPasses) {
+      const auto expectInTurn = [&](int channels, int width, int kernel, bool isInTurn) {
+        taccConvDesc_t desc = convolution(pass, 1, channels, 9, width, channels, kernel, 1, kernel / 2);
+        desc.groups = channels;
+        desc.inputLayout = desc.outputLayout = taccLayoutNhwc;
+        for (const KernelSet* kernels : availableKernels()) {
+          const std::string name = kernelOf(desc, "depthwise-nhwc", *kernels);
+          EXPECT_EQ(name.find("channels in turn") != std::string::npos, isInTurn && pass != taccConvBackwardWeights)
+              << name << " " << understand(desc).shape.text();
+        }
+      };
+      const int kernel = from(4, 7);
+      expectInTurn(from(260, 400), from(30, 80), kernel, true);
+      expectInTurn(from(16, 100), from(8, 30), kernel, false);
+      expectInTurn(from(260, 400), from(30, 80), from(1, 3), false);
+    }
+  }
+}
+
 TEST_F(Order, OfGroupsNarrowerThanABlockIsNotInTurn) {
   for (int i = 0; i < 12; ++i) {
     for (const taccConvPass_t pass : {taccConvForward, taccConvBackwardData}) {

@@ -32,6 +32,8 @@ constexpr std::size_t leastBlocksOfApart = 8, blocksOfCopy = 8;
 /// What is copied at once, of lines for as many lines of results at least.
 constexpr std::size_t bytesOfCopy = 128 * 1024;
 constexpr int leastLinesOfCopy = 4;
+/// For a line of the cache by itself.
+constexpr double cyclesOfSkippedLine = 12;
 /// For a pixel of a block that is copied.
 constexpr double cyclesOfCopy = 5;
 
@@ -168,9 +170,19 @@ class Depthwise final : public LinesPlan {
     const double bytesOfMemory =
         (sharesLines ? 0.6 : 1) * std::min(isAny ? 11.0 : 12.0, hasOneTap ? coreModel().mostOfOneTap : 12.0);
     const double bytes = planes * moved * partOfTensor(description_) * static_cast<double>(bytesOfNumber(description_));
-    return overlappedCycles(planes * (std::max(cycles, missedCycles(isAny)) * partOfBlock(description_) + copied),
-                            transferCycles(bytes, bytesOfMemory)) /
+    return (overlappedCycles(planes * (std::max(cycles, missedCycles(isAny)) * partOfBlock(description_) + copied),
+                             transferCycles(bytes, bytesOfMemory)) +
+            (moved > 0 ? skippedCycles() : 0)) /
            assumedHertz;
+  }
+  /// Of far caches, for lines of the cache between others that a stride leaves out, each of which is waited for: in
+  /// blocks every pixel of 16 channels is one.
+  double skippedCycles() const {
+    const Shape& s = shape();
+    const bool isForward = description_.pass == taccConvForward;
+    if (!isForward || isApart(description_) || s.strideWidth <= s.kernelWidth) return 0;
+    return skippedLineCycles(depthwisePartRead(s) * double(s.batch) * s.inBlocks() * static_cast<double>(s.inPlane()),
+                             cyclesOfSkippedLine);
   }
   double scalingCycles() const {
     constexpr double ofVector = 3, ofLine = 30;

@@ -94,6 +94,7 @@ class DepthwiseNhwc final : public ConvPlan {
     }
     findRuns();
     channelsAtOnce_ = chooseChannelsAtOnce();
+    if (channelsAtOnce_ < s.inChannels) describe("channels in turn");
     const std::int64_t pixels = std::int64_t{s.batch} * s.outHeight * s.outWidth;
     const std::int64_t lines = std::int64_t{s.batch} * s.outHeight;
     parts_ = static_cast<std::size_t>(std::clamp<std::int64_t>(pixels / pixelsOfSums, 1, std::min(mostSums, lines)));
@@ -124,16 +125,17 @@ class DepthwiseNhwc final : public ConvPlan {
         constexpr double manyTaps = 24;
         const double latency = latencyCycles / together * std::min(1.0, taps / manyTaps);
         const double ofResult = isGradient() ? ofTap : std::max(ofTap, latency);
+        // A result by itself begins its lines and taps for every vector.
+        const double ofAlone = together == 1 && !isGradient() ? 8 : 0;
         const double beside = isGradient() ? 0 : cyclesOfSources(double(line.size()), double(run.taps.size()));
         cycles += ofRun + few * (ofFew + vectors * (taps * ofWeights + 3)) +
-                  run.count * vectors * (ofVector + taps * ofResult + beside);
+                  run.count * vectors * (ofVector + ofAlone + taps * ofResult + beside);
       }
     }
     const double floats = depthwisePartRead(s) * double(s.height) * s.width + double(s.outHeight) * s.outWidth;
     const double ofMemory = description_.pass == taccConvBackwardData && s.strideWidth > 1 ? 7 : 10;
-    return overlappedCycles(s.batch * cycles,
-                            transferCycles(floats * s.batch * s.inChannels * sizeof(float), ofMemory)) /
-           assumedHertz;
+    const double moved = transferCycles(floats * s.batch * s.inChannels * sizeof(float), ofMemory);
+    return (overlappedCycles(s.batch * cycles, moved) + skippedCycles()) / assumedHertz;
   }
 
   void pack(const float* weights, float* packed) const override {
@@ -235,6 +237,14 @@ class DepthwiseNhwc final : public ConvPlan {
     if (isGradient() || isOfSmallKernel() || bytes * s.inChannels <= bytesThatPay) return s.inChannels;
     const std::ptrdiff_t pairs = std::max<std::ptrdiff_t>(1, bytesOfL1 / bytes / pairOfLines);
     return static_cast<int>(std::min<std::ptrdiff_t>(s.inChannels, pairs * pairOfLines));
+  }
+
+  /// Strides leave out whole pixels, all of whose channels follow each other.
+  double skippedCycles() const {
+    constexpr double cyclesOfLine = 3.5;
+    const Shape& s = shape();
+    if (description_.pass != taccConvForward || s.strideWidth <= s.kernelWidth) return 0;
+    return skippedLineCycles(depthwisePartRead(s) * double(s.batch) * s.height * s.width * s.inChannels, cyclesOfLine);
   }
 
   void findRuns() {

@@ -151,7 +151,9 @@ class DirectBackwardData final : public ConvPlan {
   /// Past far caches stores are waited for less while there is something to multiply, and more where nearly all of them
   /// are zeros between what is multiplied. Fitted to drawn layers.
   double streamedPhaseCycles(double cycles, double bytes) const {
-    constexpr double bytesOfMemory = 14, ofProducts = 0.9, ofProductsBetweenZeros = 1.6;
+    constexpr double ofProducts = 0.9, ofProductsBetweenZeros = 1.6;
+    constexpr int wideStride = 3;  // whose phases write lines of the cache that lie further apart
+    const double bytesOfMemory = shape().strideWidth < wideStride ? 14 : 11;
     const auto multiplied =
         std::count_if(phases_.begin(), phases_.end(), [](const Phase& phase) { return !phase.taps.empty(); });
     return (multiplied == 1 ? ofProductsBetweenZeros : ofProducts) * cycles + streamedCycles(bytes, bytesOfMemory);

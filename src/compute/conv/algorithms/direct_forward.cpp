@@ -5,6 +5,7 @@
 
 #include "compute/conv/algorithms.hpp"
 #include "compute/conv/algorithms/caching.hpp"
+#include "compute/conv/algorithms/depthwise.hpp"
 #include "compute/conv/algorithms/direct_shapes.hpp"
 #include "compute/conv/cost.hpp"
 #include "compute/conv/task_partition.hpp"
@@ -33,7 +34,7 @@ class DirectForward final : public ConvPlan {
   double predictedSeconds() const override {
     const Shape& s = shape();
     const double cycles = driver_.cycles() * s.lines() * s.groups + cutGroupCycles(description_);
-    return std::max(cycles, farTransferCycles(touchedBytes(description_), 12)) / assumedHertz;
+    return (std::max(cycles, farTransferCycles(touchedBytes(description_), 12)) + skippedCycles()) / assumedHertz;
   }
 
   void pack(const float* weights, float* packed) const override {
@@ -86,6 +87,17 @@ class DirectForward final : public ConvPlan {
   }
 
  private:
+  /// Of far caches, for lines of the cache that wide strides leave others between, which products do not hide: where
+  /// they come first, and again for other outputs.
+  double skippedCycles() const {
+    constexpr int leastStride = 3;
+    constexpr double ofLine = 12, ofLineAgain = 6;
+    const double cyclesOfLine = ofLine + ofLineAgain * (static_cast<double>(driver_.groups().size()) - 1);
+    const Shape& s = shape();
+    if (s.strideWidth < leastStride) return 0;
+    const double floats = double(s.lines()) * s.groups * s.inBlocks() * static_cast<double>(s.inPlane());
+    return skippedLineCycles(depthwisePartRead(s) * floats, cyclesOfLine);
+  }
   const Shape& shape() const { return description_.shape; }
 
   Description description_;

@@ -53,7 +53,7 @@ double DirectDriver::tilesOfTap(int tiles, double inside) const {
 }
 
 double DirectDriver::cyclesOfLine(double blocks, int tiles, double inside) const {
-  if (shape_.taps.empty()) return 1.5 * blocks * shape_.outWidth;  // zeros
+  if (shape_.taps.empty()) return callCycles + 1.5 * blocks * shape_.outWidth;  // zeros
   // Weights that come late hold up a kernel that has no registers for them.
   const bool areFar = !staysInL2(packedFloats() * sizeof(float));
   const int vectors = static_cast<int>(blocks * blockLength / kernels_.fmaLanes);

@@ -6,6 +6,22 @@
 #include "compute/conv/cost.hpp"
 
 namespace tacc::conv {
+namespace {
+
+/// Zeros that are written without asking how many are needed: those that are too many are overwritten, as what lies
+/// behind them is written later, or is the end of the scratch.
+constexpr std::ptrdiff_t clearedAtOnce = 16;
+
+void clearMargin(float* to, std::ptrdiff_t floats) {
+  if (floats == 0) return;
+  if (floats <= clearedAtOnce) {
+    std::fill_n(to, clearedAtOnce, 0.0F);
+  } else {
+    std::fill_n(to, floats, 0.0F);
+  }
+}
+
+}  // namespace
 
 bool isFewChannels(const Description& d, bool isDilated) {
   const bool isOfPlanes = d.inputLayout == taccLayoutNchw || d.shape.inChannels == 1;
@@ -31,7 +47,7 @@ FewChannelsImage::FewChannelsImage(const Description& d)
   linesAtOnce_ = static_cast<int>(std::clamp<std::ptrdiff_t>(scratchBytes / ofOutputLine, 1, shape_.outHeight));
   const int lines = (linesAtOnce_ - 1) * shape_.strideHeight + (shape_.kernelHeight - 1) * shape_.dilationHeight + 1;
   plane_ = line_ * lines;
-  scratchFloats_ = static_cast<std::size_t>((plane_ * blocks() + 15) / 16 * 16);
+  scratchFloats_ = static_cast<std::size_t>((plane_ * blocks() + 15) / 16 * 16 + clearedAtOnce);
 }
 
 double FewChannelsImage::copyCycles() const {
@@ -76,9 +92,9 @@ bool FewChannelsImage::isLineRead(int line) const {
 
 void FewChannelsImage::copyLine(const float* from, float* to) const {
   const std::ptrdiff_t margin = shape_.padWidth * pixel(), floats = shape_.width * pixel();
-  std::fill_n(to, margin, 0.0F);
+  clearMargin(to, margin);
   std::memcpy(to + margin, from, static_cast<std::size_t>(floats) * sizeof(float));
-  std::fill_n(to + margin + floats, margin, 0.0F);
+  clearMargin(to + margin + floats, margin);
 }
 
 void FewChannelsImage::copyPhases(const float* from, float* to) const {

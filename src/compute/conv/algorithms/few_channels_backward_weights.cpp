@@ -8,6 +8,7 @@
 #include "compute/conv/algorithms.hpp"
 #include "compute/conv/algorithms/few_channels.hpp"
 #include "compute/conv/algorithms/few_channels_inside.hpp"
+#include "compute/conv/algorithms/joined_lines.hpp"
 #include "compute/conv/algorithms/weight_tiles.hpp"
 #include "compute/conv/cost.hpp"
 #include "compute/conv/layout.hpp"
@@ -17,13 +18,6 @@
 namespace tacc::conv {
 namespace {
 
-/// Three lines of three values are nine rows of one tile: three alone would be few for what is read.
-bool canJoinLines(const Shape& s, const FewChannelsImage& image, const WeightTiles& nine, const KernelSet& kernels) {
-  return s.kernelHeight == 3 && image.values() == 3 && nine.rowParts.size() == 1 &&
-         std::all_of(nine.blockParts.begin(), nine.blockParts.end(),
-                     [&](const WeightTiles::Part& blocks) { return kernels.gradientLines[blocks.size()] != nullptr; });
-}
-
 /// Lines of an image as they are read, copied or where they are.
 struct LinesRead {
   const float* at;             // what the first value of the kernel multiplies, of the first line and column
@@ -31,13 +25,20 @@ struct LinesRead {
   PixelRange columns;          // of the output
 };
 
-/// Tiles of fewer blocks, until there are as many as workers: a lone tile would keep one of them busy alone.
-void dealOut(WeightTiles& tiles, std::size_t workers) {
+/// Tiles of fewer blocks, until there are as many as workers: a lone tile would keep one of them busy alone. Unless,
+/// with `vectors` in a block, that changed how many sums a kernel makes of each value, and so the bits.
+void dealOut(WeightTiles& tiles, std::size_t workers, int vectors) {
+  const auto haveSameSets = [&](int blocks, int others) {
+    return std::all_of(tiles.rowParts.begin(), tiles.rowParts.end(), [&](const WeightTiles::Part& rows) {
+      return gradientSets(vectors * blocks * rows.size()) == gradientSets(vectors * others * rows.size());
+    });
+  };
   std::vector<WeightTiles::Part>& parts = tiles.blockParts;
   while (parts.size() < workers) {
     const auto largest = std::max_element(parts.begin(), parts.end(),
                                           [](const auto& one, const auto& other) { return one.size() < other.size(); });
-    if (largest->size() == 1) return;
+    const int size = largest->size(), half = size / 2;
+    if (size == 1 || !haveSameSets(size, half) || !haveSameSets(size, size - half)) return;
     const int middle = (largest->from + largest->to + 1) / 2;
     const WeightTiles::Part behind{middle, largest->to};
     largest->to = middle;
@@ -48,21 +49,23 @@ void dealOut(WeightTiles& tiles, std::size_t workers) {
 class FewChannelsBackwardWeights final : public ConvPlan {
  public:
   FewChannelsBackwardWeights(const Description& d, const KernelSet& kernels, const FewChannelsImage& image,
-                             const WeightTiles& tiles, bool joinsLines)
-      : ConvPlan(
-            fmt::format("{} {}x{}", kernels.vectors, tiles.rowParts.front().size(), tiles.blockParts.front().size())),
+                             const WeightTiles& tiles, const std::optional<JoinedTiles>& joined)
+      : ConvPlan(fmt::format("{} {}x{}", kernels.vectors,
+                             joined ? joined->lines * image.values() : tiles.rowParts.front().size(),
+                             tiles.blockParts.front().size())),
         description_(d),
         kernels_(kernels),
         image_(image),
         inside_(d.shape),
         tiles_(tiles),
-        joinsLines_(joinsLines),
+        joined_(joined),
         linesInTurn_(chooseLinesInTurn()),
         imagesTogether_(chooseImagesTogether()) {
     readsInside_ =
         imagesTogether_ == 1 && image_.copiesWholeLines() && !inside_.isEmpty() && edgeCycles() < savedCycles();
     if (d.maxWorkers <= 1) return;
-    dealOut(tiles_, static_cast<std::size_t>(d.maxWorkers));
+    const int vectors = joined_ ? blockLength : blockLength / kernels.fmaLanes;  // joined, each is a sum of its own
+    dealOut(tiles_, static_cast<std::size_t>(d.maxWorkers), vectors);
     tasks_ = tiles_.blockParts.size();
   }
 
@@ -72,7 +75,7 @@ class FewChannelsBackwardWeights final : public ConvPlan {
   }
   double predictedSeconds() const override {
     const double lines = double(shape().batch) * shape().outHeight;
-    const double sweeps = double(steps()) * image_.blocks();
+    const double sweeps = double(shape().kernelHeight) * image_.blocks();
     const double parts = ceilDivide(shape().outHeight, image_.linesAtOnce());
     const double runs = parts * ceilDivide(shape().batch, imagesTogether_);
     const double tiles = static_cast<double>(tiles_.rowParts.size() * tiles_.blockParts.size());
@@ -82,9 +85,11 @@ class FewChannelsBackwardWeights final : public ConvPlan {
     const double sumBytes = static_cast<double>(blockedFloats() * sizeof(float));
     const double bytesOfCycle = sumBytes > bytesOfL1 ? 20 : 64;
     const double added = (runs - 1) * 2 * sumBytes / bytesOfCycle;
-    const double inside = joinsLines_ ? 1 : image_.insidePart();
-    const double cycles = lines * inside * shape().outWidth * sweeps * tiles_.cyclesOfPixel + beside + added +
-                          shape().batch * (image_.copyCycles() + (readsInside_ ? edgeCycles() - savedCycles() : 0));
+    const double summed = joined_
+                              ? joinedCycles(lines, runs)
+                              : lines * image_.insidePart() * shape().outWidth * sweeps * tiles_.cyclesOfPixel + beside;
+    const double cycles =
+        summed + added + shape().batch * (image_.copyCycles() + (readsInside_ ? edgeCycles() - savedCycles() : 0));
     const double linesOfCache = double(shape().batch) * double(shape().outBlocks() * shape().outPlane()) / blockLength;
     constexpr double cyclesOfApart = 45;  // a line of the cache by itself
     const double apart = isApart() && hasFarCaches() ? cyclesOfApart * linesOfCache : 0;
@@ -107,8 +112,14 @@ class FewChannelsBackwardWeights final : public ConvPlan {
 
  private:
   const Shape& shape() const { return description_.shape; }
-  /// Of the kernel's lines, for each channel.
-  int steps() const { return joinsLines_ ? 1 : shape().kernelHeight; }
+  /// Lines of the kernel, of all channels that are not side by side.
+  int kernelLines() const { return shape().kernelHeight * image_.blocks(); }
+  /// Joined, for all lines of the output.
+  double joinedCycles(double lines, double runs) const {
+    const double turns = ceilDivide(shape().outHeight, linesInTurn_);
+    return lines * (shape().outWidth * joined_->cyclesOfPixel + joined_->cyclesOfLine) +
+           runs * turns * joined_->cyclesOfCall;
+  }
   /// Of a worker.
   std::size_t scratchFloats() const { return image_.scratchFloats() * static_cast<std::size_t>(imagesTogether_); }
   bool isBlocked() const { return description_.weightLayout == taccWeightsBlocked; }
@@ -252,8 +263,8 @@ class FewChannelsBackwardWeights final : public ConvPlan {
     constexpr int bytesInTurn = 24 * 1024;
     const std::ptrdiff_t lineBytes =
         std::ptrdiff_t{shape().outWidth} * tiles_.blockParts.front().size() * blockLength * sizeof(float);
-    return steps() * image_.blocks() == 1 ? shape().outHeight
-                                          : static_cast<int>(std::max<std::ptrdiff_t>(1, bytesInTurn / lineBytes));
+    const bool isOneTile = kernelLines() == 1 || (joined_ && kernelLines() <= joined_->lines);
+    return isOneTile ? shape().outHeight : static_cast<int>(std::max<std::ptrdiff_t>(1, bytesInTurn / lineBytes));
   }
 
   /// Images of few pixels whose sums stay in registers, while what is read of all of them is in the L1 cache.
@@ -271,8 +282,12 @@ class FewChannelsBackwardWeights final : public ConvPlan {
   /// Some lines of the output, of which `read` is the first one.
   void sumLines(GradientCall& call, WeightTiles::Part blocks, PixelRange some, const LinesRead& read,
                 const float* gradient, float* result) const {
+    if (joined_) {
+      sumJoined(call, blocks, some, read, gradient, result);
+      return;
+    }
     for (int block = 0; block < image_.blocks(); ++block) {
-      for (int r = 0; r < steps(); ++r) {
+      for (int r = 0; r < shape().kernelHeight; ++r) {
         const PixelRange inside = linesInside(r, some);
         call.lines = inside.size();
         const float* const tapLines =
@@ -287,11 +302,66 @@ class FewChannelsBackwardWeights final : public ConvPlan {
           for (const WeightTiles::Part& rows : tiles_.rowParts) {
             call.input = tapLines + phase * image_.phaseLine() + rows.from;
             call.output = result + blocks.from * call.outputBlock + placeOf(block, r, rows.from);
-            (joinsLines_ ? kernels_.gradientLines[blocks.size()] : kernels_.gradient[blocks.size()][rows.size()])(call);
+            kernels_.gradient[blocks.size()][rows.size()](call);
           }
         }
         call.accumulate = accumulates;
       }
+    }
+  }
+
+  /// The same of several lines of the kernel together. Those outside the image are zeros.
+  void sumJoined(const GradientCall& given, WeightTiles::Part blocks, PixelRange some, const LinesRead& read,
+                 const float* gradient, float* result) const {
+    std::ptrdiff_t lines[mostJoinedLines], places[mostJoinedLines];
+    GradientCall call = given;
+    call.lines = some.size();
+    call.pixels = read.columns.size();
+    call.gradient = gradient + some.from * call.gradientLine + read.columns.from * call.gradientPixel;
+    call.output = result + blocks.from * call.outputBlock;
+    for (const WeightTiles::Part& part : joined_->lineParts(kernelLines())) {
+      for (int i = part.from; i < part.to; ++i) {
+        const int block = i / shape().kernelHeight, r = i % shape().kernelHeight;
+        lines[i - part.from] = block * read.plane + r * call.inputRows;
+        places[i - part.from] = placeOf(block, r, 0);
+      }
+      if (part.size() == 1) {  // with nothing to join it with
+        sumAlone(call, blocks, read.at + lines[0], call.output + places[0], {0, image_.values()});
+        continue;
+      }
+      const JoinedLinesCall joined{read.at,
+                                   lines,
+                                   call.inputPixel,
+                                   call.inputLine,
+                                   call.inputImage,
+                                   call.gradient,
+                                   call.gradientPixel,
+                                   call.gradientLine,
+                                   call.gradientImage,
+                                   call.gradientBlock,
+                                   call.images,
+                                   call.lines,
+                                   call.pixels,
+                                   call.output,
+                                   places,
+                                   call.outputRow,
+                                   call.outputBlock,
+                                   call.accumulate};
+      joinedLinesKernels(kernels_).sum[blocks.size()][part.size()][image_.values()](joined);
+    }
+  }
+  /// Some values of a single line of the kernel, block by block: how many sums a kernel makes of each value depends on
+  /// the blocks, and these on the number of workers.
+  void sumAlone(GradientCall call, WeightTiles::Part blocks, const float* input, float* output,
+                PixelRange values) const {
+    const int most = kernels_.rowLimit[1];
+    for (int block = 0; block < blocks.size(); ++block) {
+      for (int from = values.from; from < values.to; from += most) {
+        call.input = input + from;
+        call.output = output + block * call.outputBlock + from * call.outputRow;
+        kernels_.gradient[1][std::min(most, values.to - from)](call);
+      }
+      call.gradient += call.gradientBlock;
     }
   }
 
@@ -312,8 +382,8 @@ class FewChannelsBackwardWeights final : public ConvPlan {
                  const float* input, const float* gradient, float* result) const {
     const Shape& s = shape();
     const std::ptrdiff_t line = s.width * image_.pixel();
-    const int first = edge.taps.from * static_cast<int>(image_.pixel()),
-              end = edge.taps.to * static_cast<int>(image_.pixel()), most = tiles_.rowParts.front().size();
+    const auto pixel = static_cast<int>(image_.pixel());
+    const PixelRange values{edge.taps.from * pixel, edge.taps.to * pixel};
     GradientCall call = given;
     call.accumulate = true;
     call.inputPixel = line * s.strideHeight;
@@ -322,17 +392,14 @@ class FewChannelsBackwardWeights final : public ConvPlan {
     call.pixels = lines.size();
     for (std::size_t part = outs.from; part < outs.to; ++part) {
       const WeightTiles::Part blocks = tiles_.blockParts[part];
+      float* const output = result + blocks.from * call.outputBlock;
       call.gradient = gradient + blocks.from * given.gradientBlock + lines.from * given.gradientLine +
                       edge.column * given.gradientPixel;
       for (int block = 0; block < image_.blocks(); ++block) {
         for (int r = 0; r < s.kernelHeight; ++r) {
           const float* const tap = input + inside_.placeOf(s, image_.pixel(), edge.column) + block * line * s.height +
                                    (r * s.dilationHeight + (lines.from - inside_.lines.from) * s.strideHeight) * line;
-          for (int from = first; from < end; from += most) {
-            call.input = tap + from;
-            call.output = result + blocks.from * call.outputBlock + placeOf(block, r, from);
-            kernels_.gradient[blocks.size()][std::min(most, end - from)](call);
-          }
+          sumAlone(call, blocks, tap, output + placeOf(block, r, 0), values);
         }
       }
     }
@@ -351,7 +418,6 @@ class FewChannelsBackwardWeights final : public ConvPlan {
 
   /// Of some lines of the output those for which line `r` of the kernel is inside the image.
   PixelRange linesInside(int r, PixelRange some) const {
-    if (joinsLines_) return some;
     const int offset = r * shape().dilationHeight - shape().padHeight;
     const int first = std::max(some.from, firstInside(offset, shape().strideHeight));
     return {first, std::max(first, std::min(some.to, endInside(offset, shape().strideHeight, shape().height)))};
@@ -362,7 +428,7 @@ class FewChannelsBackwardWeights final : public ConvPlan {
   FewChannelsImage image_;
   FewChannelsInside inside_;
   WeightTiles tiles_;
-  bool joinsLines_;
+  std::optional<JoinedTiles> joined_;  // whose blocks `tiles_` has
   bool readsInside_ = false;
   int linesInTurn_;  // in which order sums are added, so for any number of workers
   int imagesTogether_;
@@ -386,10 +452,25 @@ std::unique_ptr<ConvPlan> makeFewChannelsBackwardWeights(const Description& d, c
     return chooseWeightTiles(kernels, d.shape.outBlocks(), rows, double(lines) * d.shape.outWidth, rows,
                              callCycles + lines * lineCycles);
   };
-  const WeightTiles nine = tilesOf(9);
-  const bool joinsLines = canJoinLines(d.shape, image, nine, kernels);
-  return std::make_unique<FewChannelsBackwardWeights>(d, kernels, image, joinsLines ? nine : tilesOf(image.values()),
-                                                      joinsLines);
+  WeightTiles tiles = tilesOf(image.values());
+  const int kernelLines = d.shape.kernelHeight * image.blocks();
+  std::optional<JoinedTiles> joined;
+  if (image.phases() == 1 && kernelLines > 1)
+    joined = chooseJoinedTiles(kernels, d.shape.outBlocks(), kernelLines, image.values(), lines, d.shape.outWidth);
+  if (joined) {
+    const double apart =
+        tiles.cyclesOfPixel * kernelLines + static_cast<double>(tiles.rowParts.size() * tiles.blockParts.size()) *
+                                                kernelLines * (lineCycles + callCycles / lines) / d.shape.outWidth;
+    const double together =
+        joined->cyclesOfPixel + (joined->cyclesOfLine + joined->cyclesOfCall / lines) / d.shape.outWidth;
+    if (together < image.insidePart() * apart) {
+      tiles.blockParts = joined->blockParts;
+      tiles.rowParts = cutParts(image.values(), kernels.rowLimit[tiles.blockParts.front().size()]);
+    } else {
+      joined.reset();
+    }
+  }
+  return std::make_unique<FewChannelsBackwardWeights>(d, kernels, image, tiles, joined);
 }
 
 }  // namespace tacc::conv

@@ -6,6 +6,7 @@
 
 #include "compute/conv/algorithms.hpp"
 #include "compute/conv/algorithms/caching.hpp"
+#include "compute/conv/algorithms/depthwise.hpp"
 #include "compute/conv/algorithms/streamed_pixels.hpp"
 #include "compute/conv/layout.hpp"
 
@@ -142,9 +143,15 @@ class StridedProduct final : public ConvPlan {
     if (description_.pass == taccConvBackwardData) {
       // What is stored past far caches is one stream, and all that there is to it.
       if (isStreamed() && hasFarCaches()) return (dense / bytesOfCycle + streamedCycles(whole, 11)) / assumedHertz;
-      return ((dense + whole) / bytesOfCycle + transferCycles(whole, 8)) / assumedHertz;
+      // Pixel by pixel.
+      const double pixels = whole / (blockLength * sizeof(float)), cyclesOfPixel = shape().strideWidth > 2 ? 5 : 0;
+      return ((dense + whole) / bytesOfCycle + cyclesOfPixel * pixels + transferCycles(whole, 8)) / assumedHertz;
     }
-    return (2 * dense / bytesOfCycle + transferCycles(dense, 8)) / assumedHertz;
+    constexpr int leastStride = 3;
+    constexpr double cyclesOfLine = 12;
+    const double skipped =
+        shape().strideWidth < leastStride ? 0 : skippedLineCycles(dense / sizeof(float), cyclesOfLine);
+    return (2 * dense / bytesOfCycle + transferCycles(dense, 8) + skipped) / assumedHertz;
   }
 
   /// Calls visit(plane, line) for `lines` lines of all planes of the images that are brought together.

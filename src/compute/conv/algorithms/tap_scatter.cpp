@@ -104,8 +104,10 @@ class TapScatter final : public ConvPlan {
     const double copied = images_ == 1 ? 0 : 4.0 * gradientPixels(shape()) * shape().outBlocks() * shape().batch;
     const double added = products * (cyclesOfTap + cyclesOfAddition * vectors_) + pixels * cyclesOfPixel;
     const double bytes = sizeof(float) * pixels * blockLength * parts;
-    const double stored = !hasFarCaches() ? 0 : isNonTemporal_ ? streamedCycles(bytes, 8) : transferCycles(bytes, 8);
-    return (parts * (timesStored * driver_.cycles() + added) + copied + stored) / assumedHertz;
+    const double computed = parts * (timesStored * driver_.cycles() + added) + copied;
+    // Whole lines of an image one after the other, which are stored while others are summed.
+    if (hasFarCaches() && isNonTemporal_) return overlappedCycles(computed, streamedCycles(bytes, 14)) / assumedHertz;
+    return (computed + (hasFarCaches() ? transferCycles(bytes, 8) : 0)) / assumedHertz;
   }
 
   void pack(const float* weights, float* packed) const override {

@@ -8,19 +8,6 @@
 namespace tacc::conv {
 namespace {
 
-/// The fewest nearly equal parts of at most `limit`, the larger ones first.
-std::vector<WeightTiles::Part> cut(int count, int limit) {
-  const int parts = ceilDivide(count, limit);
-  std::vector<WeightTiles::Part> result;
-  int from = 0;
-  for (int i = 0; i < parts; ++i) {
-    const int size = partSize(count, parts, i);
-    result.push_back({from, from + size});
-    from += size;
-  }
-  return result;
-}
-
 /// Cycles of a pixel for all tiles of some rows by `blocks` blocks.
 double cyclesOfRows(const KernelSet& kernels, double blocks, const std::vector<WeightTiles::Part>& parts,
                     double pixels) {
@@ -46,6 +33,18 @@ double cyclesOfCalls(const std::vector<WeightTiles::Part>& rowParts, int fullBlo
 
 }  // namespace
 
+std::vector<WeightTiles::Part> cutParts(int count, int limit) {
+  const int parts = ceilDivide(count, limit);
+  std::vector<WeightTiles::Part> result;
+  int from = 0;
+  for (int i = 0; i < parts; ++i) {
+    const int size = partSize(count, parts, i);
+    result.push_back({from, from + size});
+    from += size;
+  }
+  return result;
+}
+
 bool areEqual(const std::vector<WeightTiles::Part>& parts) { return parts.front().size() == parts.back().size(); }
 
 WeightTiles chooseWeightTiles(const KernelSet& kernels, int outBlocks, int inValues, double pixels, int blockRows,
@@ -56,10 +55,10 @@ WeightTiles chooseWeightTiles(const KernelSet& kernels, int outBlocks, int inVal
     const int limit = kernels.rowLimit[blocks];
     if (limit == 0) continue;
     WeightTiles tiles{};
-    tiles.blockParts = cut(outBlocks, blocks);
-    tiles.rowParts = cut(std::min(blockRows, inValues), limit);
+    tiles.blockParts = cutParts(outBlocks, blocks);
+    tiles.rowParts = cutParts(std::min(blockRows, inValues), limit);
     const int fullBlocks = inValues / blockRows, last = inValues % blockRows;
-    if (last != 0) tiles.lastRowParts = cut(last, limit);
+    if (last != 0) tiles.lastRowParts = cutParts(last, limit);
     for (const WeightTiles::Part& block : tiles.blockParts) {
       tiles.cyclesOfPixel +=
           cyclesOfPart(kernels, block.size(), tiles.rowParts, tiles.lastRowParts, fullBlocks, pixels);
@@ -88,9 +87,9 @@ WeightTiles chooseHalfTiles(const KernelSet& kernels, int outChannels, int inVal
   if (wholeBlocks > 0) tiles = chooseWeightTiles(kernels, wholeBlocks, inValues, pixels);
   tiles.halfTiles = halfTiles;
   tiles.halvesOfTile = ofTile;
-  tiles.halfRowParts = cut(std::min(blockLength, inValues), limit);
+  tiles.halfRowParts = cutParts(std::min(blockLength, inValues), limit);
   const int last = inValues % blockLength;
-  if (last != 0) tiles.lastHalfRowParts = cut(last, limit);
+  if (last != 0) tiles.lastHalfRowParts = cutParts(last, limit);
   const int fullBlocks = inValues / blockLength;
   const double ofHalfTile =
       cyclesOfPart(kernels, ofTile / 2.0, tiles.halfRowParts, tiles.lastHalfRowParts, fullBlocks, pixels);

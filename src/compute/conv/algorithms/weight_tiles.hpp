@@ -32,6 +32,9 @@ WeightTiles chooseWeightTiles(const KernelSet& kernels, int outBlocks, int inVal
 /// the kernels have these and that is faster. A last block of at most half a block is computed by half then.
 WeightTiles chooseHalfTiles(const KernelSet& kernels, int outChannels, int inValues, double pixels);
 
+/// The fewest nearly equal parts of at most `limit`, the larger ones first.
+std::vector<WeightTiles::Part> cutParts(int count, int limit);
+
 /// Tiles of one call: those of a block of input values and the same results, if they have equally many rows.
 bool areEqual(const std::vector<WeightTiles::Part>& parts);
 
