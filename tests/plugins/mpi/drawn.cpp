@@ -118,6 +118,14 @@ class Program {
   std::vector<Member> members_;
 };
 
+/// Open MPI 4.1 itself crashes where two threads are the first to make one with a topology.
+void makeFirstTopology() {
+  int size = 1, isRound = 0;
+  MPI_Comm made = MPI_COMM_NULL;
+  MPI_Cart_create(MPI_COMM_SELF, 1, &size, &isRound, 0, &made);
+  MPI_Comm_free(&made);
+}
+
 std::uint64_t runProgram(unsigned seed, MPI_Comm world) {
   Program program(seed, world);
   for (int batch = 0; batch < batches; ++batch) program.runBatch();
@@ -145,6 +153,7 @@ int main(int argc, char** argv) {
   }
   std::vector<MPI_Comm> worlds(static_cast<std::size_t>(threads), MPI_COMM_NULL);
   for (MPI_Comm& world : worlds) MPI_Comm_dup(MPI_COMM_WORLD, &world);
+  tacc::test::makeFirstTopology();
   std::vector<std::uint64_t> digests(worlds.size());
   std::vector<std::thread> running;
   for (std::size_t i = 1; i < worlds.size(); ++i)

@@ -290,7 +290,10 @@ void drawCollective(const Member& member, Draws& draws, Batch& batch, Digest& di
     if (c.form == Form::persistent) c.form = Form::blocking;
   }
   const std::size_t bytes = static_cast<std::size_t>(c.count) * (isReduction(c.call) ? 8 : 12);
-  if (c.isInPlace && isWrongInMpi({c.call, c.form, c.ranks, bytes})) c.isInPlace = false;
+  // A persistent one may be made as a blocking one.
+  const Form other = c.form == Form::persistent ? Form::blocking : c.form;
+  for (const Form one : {c.form, other})
+    if (isWrongInMpi({c.call, one, c.ranks, bytes})) c.isInPlace = false;
   if (isReduction(c.call))
     layOutReduction(c, draws);
   else if (c.call != Call::barrier)
