@@ -182,7 +182,7 @@ Complaints complaints;
 
 /// It has a communicator as long as it runs, also where another thread is about to free that.
 void complainSlowly(MPI_Comm* comm, int* /*code*/, ...) {
-  constexpr int longEnough = 2000;  // turns, in which one that does not wait has freed it
+  constexpr int longEnough = 200;  // turns, in which one that does not wait has freed it
   complaints.isComplaining = true;
   if (complaints.freesItself) {
     MPI_Comm_free(comm);
