@@ -33,10 +33,13 @@ struct Communicator {
   taccStream_t stream = nullptr;  // of collectives with requests; null before the first
   // Of them. Whoever sees 0 may use `tacc` as if its own thread had waited for them: another one may have.
   std::atomic<int> underWay{0};
+  int complaints = 0;  // error handlers of it that threads are in, for requests; under the mutex of Requests
+  // Of a lane: a request has it. Whoever sees that none has may use it as if its own thread had freed the request.
+  std::atomic<bool> isTaken{false};
   Contests contests;
   UsualBytes usual;
   std::unique_ptr<Scratch> scratch = std::make_unique<Scratch>();
-  // Of persistent requests; what has no other one than this vector is free. As many on all ranks.
+  // Of persistent requests. As many on all ranks.
   std::vector<std::shared_ptr<Communicator>> lanes;
 
   /// Whether a call may go to `tacc` or to MPI without anything else first.

@@ -16,6 +16,12 @@ struct EndingCommunicator {
   const EndingCommunicator* outer;  // in whose freeing this one is freed
 };
 
+/// An error handler that the thread is about to call, or is in the middle of.
+struct Complaint {
+  Communicator* communicator;  // whose; null: it has none of tacc's any more
+  Complaint* outer;            // in whose handler this one was met
+};
+
 struct CallingThread {
   bool isInside = false;
   // The communicator that it looked for last. 0 is no handle of an MPI's, and MPI_COMM_NULL no constant everywhere.
@@ -23,6 +29,7 @@ struct CallingThread {
   Communicator* lastFound = nullptr;
   std::uint64_t ended = 0;  // communicators that had ended then
   const EndingCommunicator* ending = nullptr;
+  Complaint* complaint = nullptr;
 };
 
 /// Found by an offset that is known once the library is loaded, as there is always some room for the variables of

@@ -18,7 +18,8 @@ constexpr std::size_t mostLanes = 64;
 std::size_t findFree(const Communicator& communicator) {
   const auto& lanes = communicator.lanes;
   std::vector<int> mine, any(lanes.size());
-  for (const std::shared_ptr<Communicator>& lane : lanes) mine.push_back(lane.use_count() > 1 ? 1 : 0);
+  for (const std::shared_ptr<Communicator>& lane : lanes)
+    mine.push_back(lane->isTaken.load(std::memory_order_acquire) ? 1 : 0);
   PMPI_Allreduce(mine.data(), any.data(), static_cast<int>(mine.size()), MPI_INT, MPI_MAX, communicator.mpi);
   return static_cast<std::size_t>(std::ranges::find(any, 0) - any.begin());
 }
@@ -35,6 +36,12 @@ bool splitOff(const Communicator& communicator, Communicator& lane) {
   return false;
 }
 
+/// The lane, free again when the last copy of the pointer has gone.
+std::shared_ptr<Communicator> taken(const std::shared_ptr<Communicator>& lane) {
+  lane->isTaken.store(true, std::memory_order_relaxed);
+  return {lane.get(), [lane](Communicator* own) { own->isTaken.store(false, std::memory_order_release); }};
+}
+
 }  // namespace
 
 std::shared_ptr<Communicator> takeLane(Communicator& communicator) {
@@ -43,7 +50,7 @@ std::shared_ptr<Communicator> takeLane(Communicator& communicator) {
   if (communicator.lanes.empty())
     PMPI_Barrier(communicator.mpi);
   else if (const std::size_t free = findFree(communicator); free < communicator.lanes.size())
-    return communicator.lanes[free];
+    return taken(communicator.lanes[free]);
   if (communicator.lanes.size() == mostLanes) return nullptr;
   auto lane = std::make_shared<Communicator>();
   lane->mpi = communicator.mpi;
@@ -51,7 +58,7 @@ std::shared_ptr<Communicator> takeLane(Communicator& communicator) {
   lane->ranks = communicator.ranks;
   if (!splitOff(communicator, *lane)) return nullptr;
   communicator.lanes.push_back(lane);
-  return lane;
+  return taken(lane);
 }
 
 void endLanes(Communicator& communicator) noexcept {

@@ -2,7 +2,6 @@
 #include <algorithm>
 #include <array>
 #include <atomic>
-#include <charconv>
 #include <climits>
 #include <cstdint>
 #include <cstdio>
@@ -12,6 +11,7 @@
 #include <string_view>
 #include <vector>
 
+#include "core/mpi_variables.hpp"
 #include "elements.hpp"
 #include "plugin.hpp"
 #include "roll_call.hpp"
@@ -83,49 +83,35 @@ constexpr LeastBytes usualLeastWithRequest = {65536, 4 << 20};
 
 /// A contest takes some dozen calls, which this many before it pay for.
 constexpr int usualCallsBeforeContest = 100;
-constexpr int mostCallsBeforeContest = 1'000'000'000;
 
 std::string_view valueOf(const char* name) {
   const char* const value = std::getenv(name);
   return value == nullptr ? std::string_view() : std::string_view(value);
 }
 
-/// TACC_MPI_NONBLOCKING: how many bytes make it worth to take over collectives with requests. Nothing for what it must
-/// not be.
+/// How many bytes make it worth to take over collectives with requests. Nothing for what it must not be.
 std::optional<LeastBytes> leastBytesWithRequest() {
   const std::string_view text = valueOf("TACC_MPI_NONBLOCKING");
   if (text.empty()) return usualLeastWithRequest;
-  constexpr LeastBytes none = {INT_MAX, INT_MAX};
-  if (text == "off") return none;
-  int bytes = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), bytes);
-  if (error != std::errc() || end != text.data() + text.size() || bytes < 0) return std::nullopt;
-  return LeastBytes{bytes, bytes};
+  const std::optional<int> bytes = nonblockingIn(text);
+  return bytes ? std::optional<LeastBytes>(LeastBytes{*bytes, *bytes}) : std::nullopt;
 }
 
-/// TACC_MPI_CONTEST: how many calls of a kind before it is measured who is the faster one; 0: it is not. Nothing for
-/// what it must not be.
 std::optional<int> callsBeforeContest() {
   const std::string_view text = valueOf("TACC_MPI_CONTEST");
-  if (text.empty()) return usualCallsBeforeContest;
-  if (text == "off") return 0;
-  int calls = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), calls);
-  if (error != std::errc() || end != text.data() + text.size() || calls < 1 || calls > mostCallsBeforeContest)
-    return std::nullopt;
-  return calls;
+  return text.empty() ? usualCallsBeforeContest : contestIn(text);
 }
 
 /// A variable whose value is none that it may have. tacc itself would refuse it in each communicator.
 struct WrongVariable {
-  const char *variable, *allowed;
+  const char* variable;
+  std::string_view allowed;
 };
 
-std::optional<WrongVariable> firstWrong(std::string_view mode, bool hasLeastBytes, bool hasContests) {
-  if (!mode.empty() && mode != "on" && mode != "off" && mode != "report")
-    return WrongVariable{"TACC_MPI", "on, off or report"};
-  if (!hasLeastBytes) return WrongVariable{"TACC_MPI_NONBLOCKING", "a number of bytes, or off"};
-  if (!hasContests) return WrongVariable{"TACC_MPI_CONTEST", "a number of calls, 1 or more, or off"};
+std::optional<WrongVariable> firstWrong(std::optional<Mode> mode, bool hasLeastBytes, bool hasContests) {
+  if (!mode) return WrongVariable{"TACC_MPI", allowedModes};
+  if (!hasLeastBytes) return WrongVariable{"TACC_MPI_NONBLOCKING", allowedNonblocking};
+  if (!hasContests) return WrongVariable{"TACC_MPI_CONTEST", allowedContest};
   return std::nullopt;
 }
 
@@ -145,8 +131,9 @@ void agreeOnUse() {
   self.hasBegun = true;
   int rank = 0;
   PMPI_Comm_rank(MPI_COMM_WORLD, &rank);
-  const std::string_view mode = valueOf("TACC_MPI");
-  self.reports = mode == "report" && rank == 0;
+  const std::string_view modeText = valueOf("TACC_MPI");
+  const std::optional<Mode> mode = modeText.empty() ? Mode::on : modeIn(modeText);
+  self.reports = mode == Mode::report && rank == 0;
   // Ranks that were not preloaded take part in nothing.
   if (const std::vector<int> lacking = ranksWithoutAnswer(); !lacking.empty()) {
     int first = 0;  // of those that have it
@@ -172,7 +159,7 @@ void agreeOnUse() {
   const std::optional<LeastBytes> leastBytes = leastBytesWithRequest();
   const std::optional<int> contestAfter = callsBeforeContest();
   const std::optional<WrongVariable> wrong = firstWrong(mode, leastBytes.has_value(), contestAfter.has_value());
-  const bool isWanted = !wrong && mode != "off";
+  const bool isWanted = !wrong && mode != Mode::off;
   // The same bits in every run: who sums must not depend on times.
   const int contests = valueOf("TACC_REPRODUCIBLE") == "on" ? 0 : contestAfter.value_or(0);
   // The least of each; of bytes the most.
@@ -183,7 +170,7 @@ void agreeOnUse() {
   PMPI_Allreduce(mine.data(), least.data(), static_cast<int>(mine.size()), MPI_INT, MPI_MIN, MPI_COMM_WORLD);
   if (wrong && least[6] == rank)
     std::fprintf(stderr, "tacc: %s is \"%s\" on rank %d; it must be %s. All calls go to MPI\n", wrong->variable,
-                 std::string(valueOf(wrong->variable)).c_str(), rank, wrong->allowed);
+                 std::string(valueOf(wrong->variable)).c_str(), rank, std::string(wrong->allowed).c_str());
   if (rank == 0 && least[0] == 0 && least[2] == 0 && least[6] == INT_MAX && packsPlainly)
     std::fprintf(stderr, "tacc: TACC_MPI is off on some ranks and on on others, so all calls go to MPI\n");
   self.isActive = least[0] != 0;

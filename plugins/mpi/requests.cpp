@@ -22,13 +22,22 @@ using Clock = std::chrono::steady_clock;
 
 int Requests::failOperation(const Operation& operation, const std::string& why) noexcept {
   Communicator place;
+  CallingThread& thread = callingThread();
+  Complaint complaint{nullptr, thread.complaint};
   {
     const std::lock_guard lock(mutex_);
     place.mpi = operation.handler;
+    complaint.communicator = operation.communicator;
+    if (complaint.communicator != nullptr) ++complaint.communicator->complaints;
   }
   place.rank = operation.rank;
   place.ranks = operation.ranks;
-  return failCall(operation.name, place, why);
+  thread.complaint = &complaint;
+  const int code = failCall(operation.name, place, why);
+  thread.complaint = complaint.outer;
+  const std::lock_guard lock(mutex_);
+  if (complaint.communicator != nullptr && --complaint.communicator->complaints == 0) complained_.notify_all();
+  return code;
 }
 
 void Requests::leave(const Operation& operation) noexcept {
@@ -282,11 +291,11 @@ void Requests::drain(const Communicator& communicator) {
 }
 
 void Requests::forget(Communicator& communicator) noexcept {
-  std::vector<const Communicator*> ended{&communicator};
+  std::vector<Communicator*> ended{&communicator};
   for (const auto& lane : communicator.lanes) ended.push_back(lane.get());
   for (const Communicator* const one : ended)
     if (one->stream != nullptr) drain(*one);
-  const std::lock_guard lock(mutex_);
+  std::unique_lock lock(mutex_);
   const auto forgetIn = [&](Operation& operation) {
     if (std::ranges::find(ended, operation.communicator) == ended.end()) return;
     operation.communicator = nullptr;
@@ -294,6 +303,11 @@ void Requests::forget(Communicator& communicator) noexcept {
   };
   for (const auto& [handle, operation] : all_) forgetIn(*operation);
   for (const auto& operation : freed_) forgetIn(*operation);
+  // An error handler may free its communicator itself.
+  for (Complaint* own = callingThread().complaint; own != nullptr; own = own->outer)
+    if (std::ranges::find(ended, own->communicator) != ended.end())
+      --std::exchange(own->communicator, nullptr)->complaints;
+  complained_.wait(lock, [&] { return std::ranges::all_of(ended, [](auto* one) { return one->complaints == 0; }); });
 }
 
 }  // namespace tacc::mpi

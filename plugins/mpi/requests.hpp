@@ -10,6 +10,7 @@
 #include <mpi.h>
 
 #include <atomic>
+#include <condition_variable>
 #include <cstddef>
 #include <functional>
 #include <memory>
@@ -75,7 +76,8 @@ class Requests {
 
   /// Waits until nothing of the communicator is under way: calls that come after must not wait without MPI.
   void drain(const Communicator& communicator);
-  /// drain(), also of its lanes, for a communicator that ends. Its requests stay the program's.
+  /// drain(), also of its lanes, for a communicator that ends. Its requests stay the program's. Waits for other threads
+  /// that are in its error handler.
   void forget(Communicator& communicator) noexcept;
 
  private:
@@ -88,7 +90,7 @@ class Requests {
   int end(Operation& operation) noexcept;
   /// Nothing of it is under way any more, so its communicator may end. Under the mutex.
   static void leave(const Operation& operation) noexcept;
-  /// Complains where that communicator's error handler is. Returns MPI's code.
+  /// Complains where that communicator's error handler is, which is kept meanwhile. Returns MPI's code.
   int failOperation(const Operation& operation, const std::string& why) noexcept;
   /// Of one that others do not come to.
   static void giveUp(Operation& operation) noexcept;
@@ -97,6 +99,7 @@ class Requests {
   void completeFreed() noexcept;
 
   std::mutex mutex_;
+  std::condition_variable complained_;  // a communicator has fewer complaints
   std::unordered_map<MPI_Request, std::unique_ptr<Operation>> all_;
   std::vector<std::unique_ptr<Operation>> freed_;  // by the program, and under way
   std::vector<int> freeTags_;

@@ -10,6 +10,7 @@
 
 #include "core/error.hpp"
 #include "core/instruction_sets.hpp"
+#include "core/mpi_variables.hpp"
 #include "core/parse.hpp"
 #include "core/topology_sources.hpp"
 #include "core/transports.hpp"
@@ -248,28 +249,22 @@ const std::vector<Row>& table() {
         "At which ports this process listens for other hosts, where a firewall lets only some through."},
        false,
        readPortRange},
-      {{"TACC_MPI", "on, off, report", "on",
+      {{"TACC_MPI", std::string(mpi::allowedModes), "on",
         "Whether a preloaded libtacc_mpi takes over MPI's collectives (it reads this itself), and tells of it at the "
         "end."},
        false,
-       [](std::string_view text, Environment&) { return text == "on" || text == "off" || text == "report"; }},
-      {{"TACC_MPI_NONBLOCKING", "a number of bytes, or off", "65536",
+       [](std::string_view text, Environment&) { return mpi::modeIn(text).has_value(); }},
+      {{"TACC_MPI_NONBLOCKING", std::string(mpi::allowedNonblocking), "65536",
         "From how many bytes on a preloaded libtacc_mpi takes over MPI's nonblocking and persistent collectives (it "
         "reads "
         "this itself)."},
        false,
-       [](std::string_view text, Environment&) {
-         return text == "off" ||
-                (!text.empty() && text.size() < 10 && text.find_first_not_of("0123456789") == text.npos);
-       }},
-      {{"TACC_MPI_CONTEST", "a number of calls, 1 or more, or off", "100",
+       [](std::string_view text, Environment&) { return mpi::nonblockingIn(text).has_value(); }},
+      {{"TACC_MPI_CONTEST", std::string(mpi::allowedContest), "100",
         "After how many calls of a kind a preloaded libtacc_mpi measures whether MPI's own are faster, and leaves them "
         "to it where they are (it reads this itself)."},
        false,
-       [](std::string_view text, Environment&) {
-         return text == "off" || (!text.empty() && text.size() < 10 && text.find_first_of("123456789") == 0 &&
-                                  text.find_first_not_of("0123456789") == text.npos);
-       }},
+       [](std::string_view text, Environment&) { return mpi::contestIn(text).has_value(); }},
   };
   return rows;
 }

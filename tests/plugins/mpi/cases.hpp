@@ -23,6 +23,9 @@ void checkInPlace(bool isTacc);
 /// Collectives that return a request; collective over the world.
 void runNonblocking(unsigned seed, int rounds, bool isTacc);
 void runNonblockingInThreads(unsigned seed, bool isTacc);
+/// An error handler is called for a request of a communicator that another thread is about to free, or frees it itself.
+/// Two ranks.
+void freeWhileOthersComplain();
 void runPersistent(unsigned seed, bool isTacc);
 /// More of them on a communicator than tacc serves there, made twice and started in any order.
 void makeManyPersistent();

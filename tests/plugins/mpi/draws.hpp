@@ -10,6 +10,10 @@
 #include <string>
 #include <vector>
 
+// For operations of the program that MPI calls: in any thread that is in MPI, which may be another one than that whose
+// numbers they are. ThreadSanitizer does not see how an MPI that is not compiled with it hands them over.
+#define CALLED_BY_MPI __attribute__((no_sanitize("thread")))
+
 namespace tacc::test {
 
 /// Tells what is wrong and ends the job: the others would wait.

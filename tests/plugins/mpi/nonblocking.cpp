@@ -1,6 +1,7 @@
 // Collectives that return a request: drawn programs over several communicators, beside MPI's own requests, completed in
 // all forms that MPI has and in any order.
 #include <algorithm>
+#include <atomic>
 #include <memory>
 #include <numeric>
 #include <random>
@@ -172,6 +173,28 @@ void freeWhileOthersWait() {
   }
 }
 
+/// What an error handler and the thread that frees its communicator know of each other.
+struct Complaints {
+  std::atomic<bool> isComplaining = false, isFreeing = false, isFreed = false;
+  bool freesItself = false;
+};
+Complaints complaints;
+
+/// It has a communicator as long as it runs, also where another thread is about to free that.
+void complainSlowly(MPI_Comm* comm, int* /*code*/, ...) {
+  constexpr int longEnough = 200;  // turns, in which one that does not wait has freed it
+  complaints.isComplaining = true;
+  if (complaints.freesItself) {
+    MPI_Comm_free(comm);
+    return;
+  }
+  while (!complaints.isFreeing) std::this_thread::yield();
+  for (int turn = 0; turn < longEnough; ++turn) std::this_thread::yield();
+  if (complaints.isFreed) complain("a communicator is freed while a thread is in its error handler");
+  int ranks = 0;
+  if (MPI_Comm_size(*comm, &ranks) != MPI_SUCCESS || ranks != 2) complain("an error handler's communicator");
+}
+
 #ifdef PERSISTENT
 /// MPI lets each rank start them in an order of its own, also before a blocking call that another rank makes first.
 void startInOwnOrder(std::vector<MPI_Request>& requests, std::mt19937& ownDraws, MPI_Comm between) {
@@ -234,6 +257,34 @@ void runNonblockingInThreads(unsigned seed, bool isTacc) {
     });
   for (std::thread& thread : running) thread.join();
   for (auto& of : comms) freeThem(of);
+}
+
+void freeWhileOthersComplain() {
+  const int rank = rankIn(MPI_COMM_WORLD);
+  MPI_Errhandler handler = MPI_ERRHANDLER_NULL;
+  MPI_Comm_create_errhandler(complainSlowly, &handler);
+  for (int round = 0; round < 6; ++round) {
+    complaints.isComplaining = complaints.isFreeing = complaints.isFreed = false;
+    complaints.freesItself = round % 2 != 0;
+    MPI_Comm comm = MPI_COMM_NULL;
+    MPI_Comm_dup(MPI_COMM_WORLD, &comm);
+    MPI_Comm_set_errhandler(comm, handler);
+    MPI_Barrier(comm);
+    // Rank 1 gives less than rank 0 expects.
+    const std::vector<int> counts{4000, rank == 0 ? 4020 : 4000}, places{0, 4000};
+    std::vector<int> in(4000, rank), out(8020);
+    MPI_Request request = MPI_REQUEST_NULL;
+    MPI_Iallgatherv(in.data(), 4000, MPI_INT, out.data(), counts.data(), places.data(), MPI_INT, comm, &request);
+    int code = MPI_SUCCESS;
+    std::thread waiting([&] { code = MPI_Wait(&request, MPI_STATUS_IGNORE); });
+    while (!complaints.isComplaining) std::this_thread::yield();
+    complaints.isFreeing = true;
+    if (!complaints.freesItself) MPI_Comm_free(&comm);
+    complaints.isFreed = true;
+    waiting.join();
+    if (code == MPI_SUCCESS) complain("counts that differ are no error");
+  }
+  MPI_Errhandler_free(&handler);
 }
 
 void runPersistent([[maybe_unused]] unsigned seed, [[maybe_unused]] bool isTacc) {

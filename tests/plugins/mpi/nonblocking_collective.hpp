@@ -83,7 +83,7 @@ inline MPI_Op sumOfTheProgram() {
   static const MPI_Op op = [] {
     MPI_Op made = MPI_OP_NULL;
     MPI_Op_create(
-        [](void* in, void* inOut, int* count, MPI_Datatype*) {
+        [](void* in, void* inOut, int* count, MPI_Datatype*) CALLED_BY_MPI {
           for (int i = 0; i < *count; ++i) static_cast<int*>(inOut)[i] += static_cast<int*>(in)[i];
         },
         1, &made);

@@ -340,6 +340,8 @@ int run(std::string_view what, unsigned seed, bool isTacc) {
     runNonblocking(seed, 25, isTacc);
   else if (what == "nonblocking_threads")
     runNonblockingInThreads(seed, isTacc);
+  else if (what == "complaints_threads")
+    freeWhileOthersComplain();
   else if (what == "persistent")
     runPersistent(seed, isTacc);
   else if (what == "many_persistent")

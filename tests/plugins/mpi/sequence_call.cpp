@@ -80,7 +80,7 @@ void fillLine(std::byte* at, int value) {
 MPI_Op lineAfterLine() {
   MPI_Op made = MPI_OP_NULL;
   PMPI_Op_create(
-      [](void* in, void* inOut, int* count, MPI_Datatype*) {
+      [](void* in, void* inOut, int* count, MPI_Datatype*) CALLED_BY_MPI {
         for (int i = 0; i < *count; ++i) {
           const Line before = static_cast<Line*>(in)[i], after = static_cast<Line*>(inOut)[i];
           static_cast<Line*>(inOut)[i] = {before.first * after.first, after.first * before.second + after.second};
@@ -93,7 +93,7 @@ MPI_Op lineAfterLine() {
 MPI_Op sumOfPrograms() {
   MPI_Op made = MPI_OP_NULL;
   PMPI_Op_create(
-      [](void* in, void* inOut, int* count, MPI_Datatype*) {
+      [](void* in, void* inOut, int* count, MPI_Datatype*) CALLED_BY_MPI {
         for (int i = 0; i < *count; ++i) static_cast<int*>(inOut)[i] += static_cast<int*>(in)[i];
       },
       1, &made);
