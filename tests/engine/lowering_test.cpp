@@ -46,6 +46,21 @@ std::size_t countForManyChunks(const Program& program) {
   return probe.chunks == 1 ? 131 : probe.chunkElements * (2 * probe.depth + 1) - 3;
 }
 
+/// Who is asked for a part of a copy waits for its reader, reads nothing itself, and knows it.
+void checkShared(const std::vector<Program>& programs) {
+  for (std::size_t rank = 0; rank < programs.size(); ++rank)
+    for (const Round& round : programs[rank].rounds)
+      for (const Operation& operation : round.operations) {
+        if (!operation.isShared) continue;
+        const Program& owner = programs[static_cast<std::size_t>(operation.sources[0].rank)];
+        ASSERT_TRUE(owner.helpsReaders);
+        ASSERT_TRUE(std::ranges::any_of(owner.lastReaders,
+                                        [&](const Dependency& d) { return d.rank == static_cast<int>(rank); }));
+        for (const Round& other : owner.rounds)
+          for (const Operation& one : other.operations) ASSERT_FALSE(one.readsThroughKernel);
+      }
+}
+
 /// Nobody touches memory out of its access, and reads through the kernel are marked.
 void checkReach(const Program& program, int rank, const LoweringFacts& facts) {
   for (const Round& round : program.rounds) {
@@ -62,6 +77,12 @@ void checkReach(const Program& program, int rank, const LoweringFacts& facts) {
         }
       }
       ASSERT_EQ(operation.readsThroughKernel, throughKernel);
+      if (operation.isShared) {
+        ASSERT_TRUE(throughKernel);
+        ASSERT_EQ(operation.sources.size(), 1u);
+        ASSERT_EQ(operation.destinations.size(), 1u);
+        ASSERT_EQ(operation.destinations[0].kind, Place::Kind::output);
+      }
       for (const Place& place : operation.destinations) {
         ASSERT_NE(place.kind, Place::Kind::input);
         ASSERT_NE(place.kind, Place::Kind::remoteInput);
@@ -130,8 +151,27 @@ TEST_P(Lowering, runsAsTheCollectiveIsDefined) {
         ASSERT_EQ(programs[rank].slotReach, programs[0].slotReach);
         ASSERT_EQ(programs[rank].rounds.size(), programs[0].rounds.size());
       }
+      ASSERT_NO_FATAL_FAILURE(checkShared(programs)) << test::describe(plan);
       for (const std::size_t count : {countForManyChunks(programs[0]), static_cast<std::size_t>(ranks()) + 1})
         ASSERT_NO_FATAL_FAILURE(runCall(plan, facts, programs, count));
+    }
+  }
+}
+
+/// Both ends copy where one of them has nothing else to do.
+TEST(SharedCopies, areThoseOfRanksThatOnlyGive) {
+  for (const auto& [collective, isShared] : {std::pair{Collective::broadcast, true},
+                                             {Collective::gather, true},
+                                             {Collective::scatter, true},
+                                             {Collective::allGather, false},
+                                             {Collective::allToAll, false}}) {
+    const Plan plan = makePlan(*findAlgorithm("oneshot"), {collective, 3, 1});
+    for (const Access input : {Access::staged, Access::cma, Access::mapped}) {
+      bool isFound = false;
+      for (const Program& program : lowerAll(plan, {.input = input}))
+        for (const Round& round : program.rounds)
+          for (const Operation& operation : round.operations) isFound = isFound || operation.isShared;
+      EXPECT_EQ(isFound, isShared && input == Access::cma) << nameOf(collective);
     }
   }
 }

@@ -85,7 +85,7 @@ class Lowering {
   }
 
   void lowerStep(std::size_t id, const Step& step) {
-    Operation operation{step.block, step.blockCount, step.completes, false, false, {}, {}};
+    Operation operation{step.block, step.blockCount, step.completes, false, {}, {}};
     for (const Operand& o : step.destinations)
       if (o.kind != Kind::peer) operation.destinations.push_back(ownPlace(o, rank_));
     if (slotOf_[id] >= 0) operation.destinations.push_back({Place::Kind::slot, rank_, slotOf_[id]});

@@ -46,9 +46,10 @@ struct Operation {
   std::int32_t blockCount;
   bool completes;           // the result holds all ranks' contributions: an average is divided here
   bool readsThroughKernel;  // some source is remote and not directly reachable
-  bool isShared = false;    // and its owner, which only waits meanwhile, makes a part of the copy (shared_copies.hpp)
   std::vector<Place> sources;
   std::vector<Place> destinations;
+  /// The owner of the source, which only waits meanwhile, makes a part of the copy (shared_copies.hpp).
+  bool isShared = false;
 };
 
 /// Another rank's round that must be over.

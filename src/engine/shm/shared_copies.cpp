@@ -123,7 +123,7 @@ bool SharedCopies::help(int reader, const std::array<OwnMemory, 2>& memory) {
     if (!copy.claims.compare_exchange_strong(word, next.word(), std::memory_order_acq_rel)) return true;
     const bool isOwn = std::ranges::any_of(memory, [&](const OwnMemory& own) { return own.contains(from, bytes); });
     const std::size_t begin = next.end * piece;
-    if (!isOwn || piece > bytes || begin >= bytes)
+    if (!isOwn || piece > std::max(bytes, leastPiece) + cacheLine || begin >= bytes)
       fail(taccInternalError, "rank {} asks rank {} for {} bytes that are not of this call", waiter_.nameOf(reader),
            waiter_.nameOf(rank_), bytes);
     try {
