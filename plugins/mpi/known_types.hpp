@@ -1,5 +1,5 @@
 // The types and operations that MPI has from the beginning, to be found in a nanosecond or two: short calls look for
-// one or two of them and take less than a tenth of a microsecond in all.
+// one or two of them, and take some tenths of a microsecond in all.
 #pragma once
 
 #include <mpi.h>

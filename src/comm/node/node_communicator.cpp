@@ -68,9 +68,9 @@ void NodeCommunicator::reportFailure() {
 }
 
 void NodeCommunicator::fenceMemory(const Error& error) {
-  std::string open = buffers_.fence();
-  const std::string copied = run_.abandonCopies();
-  if (!copied.empty()) open += (open.empty() ? "" : "; ") + copied;
+  std::string open = run_.abandonCopies();
+  const std::string library = buffers_.fence();
+  if (!library.empty()) open += (open.empty() ? "" : "; ") + library;
   if (!open.empty())
     fail(error.result(), "{}; ranks of this call that are late may still write into {}", error.what(), open);
 }

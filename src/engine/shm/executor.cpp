@@ -106,26 +106,31 @@ void Executor::runRound(const Context& context, const Round& round, std::uint32_
   if (ringBegin_ + chunk >= schedule.depth)
     for (const Dependency& d : round.slotReaders)
       waiter_.wait(segment_.clock(d.rank).ticks, whenRead(schedule, chunk, d.round), d.rank);
-  std::array<const Operation*, openCopies> opened{};
-  std::size_t open = 0;
+  // Copies that others have a part in begin first: steps of one round do not meet (plan.hpp).
+  auto next = round.operations.begin();
+  const auto openMore = [&] {
+    for (; next != round.operations.end() && copies_.hasRoom(); ++next)
+      if (next->isShared) openCopy(context, *next, chunk);
+  };
+  openMore();
   for (const Operation& operation : round.operations)
-    if (operation.isShared && open < opened.size() && openCopy(context, operation, chunk)) opened[open++] = &operation;
-  for (const Operation& operation : round.operations)
-    if (!operation.isShared || std::ranges::find(opened, &operation) == opened.end())
-      runOperation(context, operation, chunk);
-  if (open > 0) copies_.finish();
+    if (!operation.isShared) runOperation(context, operation, chunk);
+  while (copies_.isAnyOpen()) {
+    copies_.finish();
+    openMore();
+  }
 }
 
-bool Executor::openCopy(const Context& context, const Operation& operation, std::uint32_t chunk) {
-  bool isOpen = false;
-  int pieces = 0;
+void Executor::openCopy(const Context& context, const Operation& operation, std::uint32_t chunk) {
   forPieces(context, operation, chunk, [&](std::size_t elements) {
     const std::size_t bytes = elements * context.work.elementBytes;
-    if (++pieces > 1 || bytes < SharedCopies::leastBytes || operation.blockCount > 1) return;
-    isOpen = copies_.open(operation.sources[0].rank, static_cast<const std::byte*>(sources_[0]),
-                          static_cast<std::byte*>(destinations_[0]), bytes);
+    const int source = operation.sources[0].rank;
+    if (bytes < SharedCopies::leastBytes || !copies_.hasRoom())
+      remote_.read(source, destinations_[0], sources_[0], bytes);
+    else
+      copies_.open(source, static_cast<const std::byte*>(sources_[0]), static_cast<std::byte*>(destinations_[0]),
+                   bytes);
   });
-  return isOpen;
 }
 
 void Executor::helpReaders(const Context& context) {
@@ -134,20 +139,25 @@ void Executor::helpReaders(const Context& context) {
   const CallBuffers& buffers = context.buffers;
   const std::array<OwnMemory, 2> memory{OwnMemory{buffers.send, buffers.sendBytes},
                                         OwnMemory{buffers.receive, buffers.receiveBytes}};
-  constexpr int looksPerCheck = 64;
-  for (int look = 0; look < waiter_.policy().spins; ++look) {
+  constexpr int turnsPerLook = 64, turnsOfHelp = 8;
+  int turns = 0;
+  for (int looks = 0; looks < waiter_.policy().spins; ++looks) {
     bool isOver = true, hasHelped = false;
+    int waitedFor = rank_;
     for (const Dependency& d : context.program.lastReaders) {
       if (Waiter::sees(segment_.clock(d.rank).ticks, base_ + endOf(context.schedule, d))) continue;
       isOver = false;
+      waitedFor = d.rank;
       hasHelped = copies_.help(d.rank, memory) || hasHelped;
     }
     if (isOver) return;
-    if (look % looksPerCheck == looksPerCheck - 1) waiter_.checkErrors();
-    if (hasHelped)
-      look = 0;
-    else
-      relaxCpu();
+    turns += hasHelped ? turnsOfHelp : 1;
+    if (hasHelped) looks = 0;
+    if (turns >= turnsPerLook) {
+      waiter_.lookAt(waitedFor, 0, [] { return true; });
+      turns = 0;
+    }
+    if (!hasHelped) relaxCpu();
   }
 }
 

@@ -63,8 +63,8 @@ class Executor {
   /// addresses meanwhile.
   template <class Visit>
   void forPieces(const Context& context, const Operation& operation, std::uint32_t chunk, const Visit& visit);
-  /// Begins a copy that its source's owner makes a part of. False where it is to be run as others are.
-  bool openCopy(const Context& context, const Operation& operation, std::uint32_t chunk);
+  /// Begins a copy that its source's owner makes a part of, or makes it where it is short.
+  void openCopy(const Context& context, const Operation& operation, std::uint32_t chunk);
   /// Takes part in the copies of who reads this rank's memory, while they last.
   void helpReaders(const Context& context);
   void combine(const Context& context, const Operation& operation, std::size_t elements);

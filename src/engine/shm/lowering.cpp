@@ -61,7 +61,8 @@ class Lowering {
     for (const Delivered& d : delivered_) addDependencies(d);
     if (std::ranges::all_of(delivered_, [](const Delivered& d) { return d.delivery == Delivery::staged; }))
       deferOwnCopies(program_, plan_, rank_, facts_);
-    keepShared();
+    program_.helpsReaders =
+        std::ranges::any_of(delivered_, [&](const Delivered& d) { return d.message.sender == rank_ && isShared(d); });
     return std::move(program_);
   }
 
@@ -137,22 +138,6 @@ class Lowering {
            step.destinations.front().kind == Kind::output &&
            std::ranges::none_of(delivered_,
                                 [&](const Delivered& other) { return other.message.receiver == d.message.sender; });
-  }
-
-  /// Shared copies are begun before the other operations of their round, and end after them: only where those read
-  /// nothing that this rank has written.
-  void keepShared() {
-    for (Round& round : program_.rounds) {
-      const auto readsOwn = [](const Operation& operation) {
-        return std::ranges::any_of(operation.sources, [](const Place& place) {
-          return place.kind == Place::Kind::output || place.kind == Place::Kind::scratch;
-        });
-      };
-      if (std::ranges::any_of(round.operations, readsOwn))
-        for (Operation& operation : round.operations) operation.isShared = false;
-    }
-    program_.helpsReaders =
-        std::ranges::any_of(delivered_, [&](const Delivered& d) { return d.message.sender == rank_ && isShared(d); });
   }
 
   /// Whether every sum of the plan is complete with the contributions of p sources, and so is taken in one pass.

@@ -17,12 +17,10 @@ class RemoteMemory {
 
   /// What fails says which rank has died, or what another one has reported.
   void read(int rank, void* to, const void* from, std::size_t bytes) const;
-  void write(int rank, void* to, const void* from, std::size_t bytes) const;
+  /// False where the kernel refuses it, or that rank is gone.
+  bool tryWrite(int rank, void* to, const void* from, std::size_t bytes) const noexcept;
 
  private:
-  template <class Move>
-  void move(int rank, const char* doing, const Move& move) const;
-
   int rank_;
   Waiter& waiter_;
   std::vector<int> processes_;

@@ -1,15 +1,15 @@
 // Copies of private memory through the kernel that both ends make.
 //
-// A rank that reads another one's memory takes pieces of it from the front. The owner, which has nothing else to do but
-// to wait until it has been read, takes pieces from the back and writes them where they belong. Two cores move 64 KiB
-// to 4 MiB in 0.55 to 0.75 of the time of one.
+// A rank that reads another one's memory takes pieces of it from the front. The owner, which waits until it has been
+// read, takes pieces from the back and writes them where they belong, as long as it looks for something to do.
 //
 //   reader's area   claims: number | first | end      pieces first .. end are nobody's
 //   reader          first += n     process_vm_readv   ... until first == end, then waits for what the other end took
 //   owner           end   -= n     process_vm_writev  written += n
 //
-// The owner writes only what it has claimed, and the reader's call ends when all that was claimed is written. A call
-// that fails claims the rest for nobody and waits for what is being written: abandon().
+// The owner writes only what it has claimed, and the reader's call ends when all that was claimed is written. What the
+// owner cannot write, as the kernel lets memory of some devices only be written by its process, the reader reads. A
+// call that fails claims the rest for nobody and waits for what is being written: abandon().
 #pragma once
 
 #include <array>
@@ -39,17 +39,22 @@ class SharedCopies {
   static constexpr std::size_t leastBytes = std::size_t{128} << 10;
 
   SharedCopies(const NodeSegment& segment, int rank, Waiter& waiter, const RemoteMemory& memory);
+  SharedCopies(const SharedCopies&) = delete;
+  SharedCopies& operator=(const SharedCopies&) = delete;
 
-  /// Begins a copy of memory of `source`; false where as many are open as there can be.
-  bool open(int source, const std::byte* from, std::byte* to, std::size_t bytes) noexcept;
+  /// Whether another copy can be opened.
+  bool hasRoom() const noexcept { return count_ < openCopies; }
+  bool isAnyOpen() const noexcept { return count_ > 0; }
+  /// Begins a copy of memory of `source`. hasRoom().
+  void open(int source, const std::byte* from, std::byte* to, std::size_t bytes) noexcept;
   /// Makes this rank's part of all copies that are open, and waits for the others' parts.
   void finish();
   /// After a failure that all ranks have been told of: nobody writes into this rank's memory when it returns. Empty;
   /// or who may still write, and where.
   std::string abandon();
 
-  /// Makes a part of a copy of this rank's memory that `reader` has opened. False where there is none to make.
-  /// `memory`: where copies of the call may read.
+  /// Makes a part of a copy of this rank's memory that `reader` has opened, of a MiB at most. False where there is none
+  /// to make. `memory`: where copies of the call may read.
   bool help(int reader, const std::array<OwnMemory, 2>& memory);
 
  private:
@@ -58,10 +63,14 @@ class SharedCopies {
     const std::byte* from = nullptr;
     std::byte* to = nullptr;
     std::size_t bytes = 0, pieceBytes = 0;
-    std::uint32_t pieces = 0, taken = 0;  // all, and by this rank
+    std::uint32_t number = 0;
+    std::uint32_t pieces = 0, taken = 0;  // all, and from the front by this rank
     std::uint32_t writtenBefore = 0;
+
+    std::uint32_t others() const noexcept { return pieces - taken; }
   };
   void take(OpenCopy& copy, Opened& opened);
+  void read(const Opened& opened, std::uint32_t first, std::uint32_t end);
 
   NodeSegment segment_;
   int rank_;
@@ -70,6 +79,7 @@ class SharedCopies {
   std::array<Opened, openCopies> opened_;
   int count_ = 0;  // that are open
   std::uint32_t number_ = 0;
+  bool maySave_ = true;  // this rank has not been refused yet
 };
 
 }  // namespace tacc

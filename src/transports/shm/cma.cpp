@@ -31,21 +31,17 @@ int moveAll(Move move, pid_t pid, void* here, void* there, std::size_t bytes) no
   return 0;
 }
 
-[[noreturn]] void failToMove(const char* what, int code, pid_t pid, const void* there, std::size_t bytes) {
-  fail(code == ESRCH ? taccRemoteError : taccSystemError, "cannot {} {} bytes at {} of process {}: {} (errno {})", what,
-       bytes, there, pid, std::strerror(code), code);
-}
-
 }  // namespace
 
 void readRemote(pid_t pid, void* to, const void* from, std::size_t bytes) {
   const int code = moveAll(::process_vm_readv, pid, to, const_cast<void*>(from), bytes);
-  if (code != 0) failToMove("read", code, pid, from, bytes);
+  if (code == 0) return;
+  fail(code == ESRCH ? taccRemoteError : taccSystemError, "cannot read {} bytes at {} of process {}: {} (errno {})",
+       bytes, from, pid, std::strerror(code), code);
 }
 
-void writeRemote(pid_t pid, void* to, const void* from, std::size_t bytes) {
-  const int code = moveAll(::process_vm_writev, pid, const_cast<void*>(from), to, bytes);
-  if (code != 0) failToMove("write", code, pid, to, bytes);
+bool tryWriteRemote(pid_t pid, void* to, const void* from, std::size_t bytes) noexcept {
+  return moveAll(::process_vm_writev, pid, const_cast<void*>(from), to, bytes) == 0;
 }
 
 bool mayWriteRemote() noexcept {

@@ -13,8 +13,9 @@ namespace tacc {
 /// otherwise; both name errno and the process.
 void readRemote(pid_t pid, void* to, const void* from, std::size_t bytes);
 
-/// The same from here to `to` in process `pid`, which must want it there.
-void writeRemote(pid_t pid, void* to, const void* from, std::size_t bytes);
+/// The same from here to `to` in process `pid`, which must want it there. False where it is gone, or the kernel does
+/// not let others write that memory; a part may be written then.
+bool tryWriteRemote(pid_t pid, void* to, const void* from, std::size_t bytes) noexcept;
 
 /// Whether this process may write where it may read: some sandboxes let it only read. Asked once.
 bool mayWriteRemote() noexcept;

@@ -3,8 +3,8 @@
 //   header | rank 0: lines, eager slots, arena | rank 1: ... | ... | board
 //
 // Every word has a single writer (the rank that owns the area), except the doorbells, the error board, what attendance
-// says of agreements, and the board. So there is no read-modify-write on the path of a collective, and one cache line
-// moves per message.
+// says of agreements, open copies, and the board. So there is no read-modify-write on the path of a collective, but
+// where two ranks share a copy of 128 KiB and more, and one cache line moves per message.
 //
 //   CallLine   one a call, `callSlots` deep: the call's number and signature, and 48 bytes: a tiny payload, or where
 //              the call's buffers are, or where in the eager ring a short payload lies. Posting it tells the others
@@ -14,6 +14,7 @@
 //   Doorbell   how many ranks sleep on one of my words; read by me after every publication.
 //   Attendance whether I am still in the communicator.
 //   PostTime   how long calls that were timed took me.
+//   OpenCopy   what I read of another rank's memory, of which that one may do a part.
 //   eager      a ring of bytes for payloads that do not fit the line, with room for `eagerSlots` of the longest.
 //   arena      staging slots of the plans that copy.
 //   pairs      send and receive windows of the point-to-point messages.
@@ -85,14 +86,17 @@ struct alignas(cacheLine) PostTime {
 inline constexpr int openCopies = 4;  // of a rank
 
 /// A copy of private memory that both ends make, in the area of the rank that wants it (engine/shm/shared_copies.hpp).
+/// The claims are both ends' to change, `written` and `refused` the other end's.
 struct alignas(cacheLine) OpenCopy {
   std::atomic<std::uint64_t> claims;      // its number << 32 | the first piece that is nobody's << 16 | behind the last
-  std::atomic<std::uint32_t> written;     // pieces that the other end has written, of this and all copies before
+  std::atomic<std::uint32_t> written;     // pieces that the other end is done with, of this and all copies before
+  std::atomic<std::uint32_t> refused;     // number of the last copy of which it could not write what it had claimed
   std::atomic<std::uint32_t> source;      // the other end
   std::atomic<std::uint64_t> from, to;    // addresses there and here
   std::atomic<std::uint64_t> bytes;       // in all
   std::atomic<std::uint64_t> pieceBytes;  // of each piece but the last
 };
+static_assert(sizeof(OpenCopy) == cacheLine);
 
 struct alignas(cacheLine) Doorbell {
   std::atomic<std::uint32_t> sleepers;  // ranks asleep on a word of this area

@@ -319,7 +319,7 @@ class FewChannelsBackwardWeights final : public ConvPlan {
     call.pixels = read.columns.size();
     call.gradient = gradient + some.from * call.gradientLine + read.columns.from * call.gradientPixel;
     call.output = result + blocks.from * call.outputBlock;
-    for (const WeightTiles::Part& part : joined_->lineParts(kernelLines())) {
+    for (const WeightTiles::Part& part : joined_->lineParts) {
       for (int i = part.from; i < part.to; ++i) {
         const int block = i / shape().kernelHeight, r = i % shape().kernelHeight;
         lines[i - part.from] = block * read.plane + r * call.inputRows;

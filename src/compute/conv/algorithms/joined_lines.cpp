@@ -19,8 +19,6 @@ double pixelCycles(const KernelSet& kernels, int blocks, int lines, int columns)
 
 }  // namespace
 
-std::vector<WeightTiles::Part> JoinedTiles::lineParts(int count) const { return cutParts(count, lines); }
-
 std::optional<JoinedTiles> chooseJoinedTiles(const KernelSet& kernels, int outBlocks, int lines, int columns,
                                              double linesOfCall, double pixels) {
   constexpr double ofSum = 2;  // is cleared, added to what is there, and stored
@@ -35,9 +33,9 @@ std::optional<JoinedTiles> chooseJoinedTiles(const KernelSet& kernels, int outBl
     while (most > 1 && joined.sum[blocks][most][columns] == nullptr) --most;
     if (most < 2 || kernels.rowLimit[blocks] == 0) continue;
     const double ofRead = pixels * blocks * blockLength * sizeof(float) > bytesOfL1 ? ofFar : ofNear;
-    JoinedTiles tiles{cutParts(outBlocks, blocks), most, 0, 0, 0};
+    JoinedTiles tiles{cutParts(outBlocks, blocks), cutParts(lines, most), most, 0, 0, 0};
     for (const WeightTiles::Part& outs : tiles.blockParts) {
-      for (const WeightTiles::Part& some : tiles.lineParts(lines)) {
+      for (const WeightTiles::Part& some : tiles.lineParts) {
         tiles.cyclesOfPixel += pixelCycles(kernels, outs.size(), some.size(), columns) + ofRead * outs.size();
         tiles.cyclesOfLine += lineCycles + some.size();
         tiles.cyclesOfCall += callCycles + ofSum * some.size() * columns * outs.size() * blockLength / kernels.fmaLanes;

@@ -12,12 +12,11 @@
 namespace tacc::conv {
 
 struct JoinedTiles {
-  std::vector<WeightTiles::Part> blockParts;         // of the blocks of output channels, the larger ones first
+  std::vector<WeightTiles::Part> blockParts;  // of the blocks of output channels, the larger ones first
+  /// Of the lines: the fewest nearly equal tiles, of one line too where there is nothing to join it with.
+  std::vector<WeightTiles::Part> lineParts;
   int lines;                                         // of a tile, at most
   double cyclesOfPixel, cyclesOfLine, cyclesOfCall;  // of all tiles
-
-  /// So many lines as the fewest nearly equal tiles, of one line too where there is nothing to join it with.
-  std::vector<WeightTiles::Part> lineParts(int count) const;
 };
 
 /// The cut that the model finds fastest of `lines` lines of `columns` values each, for calls that see so many lines of
