@@ -39,7 +39,7 @@ bool findBlock(const std::vector<UnequalBlocks>& blocks, const Place& place, int
 }
 
 /// Ticks of a call until a round of its last chunk is over.
-std::uint32_t endOf(const Schedule& schedule, const Dependency& d) {
+std::uint32_t ticksUntil(const Schedule& schedule, const Dependency& d) {
   return schedule.tickOf(schedule.chunks - 1, d.round) + 1;
 }
 
@@ -94,7 +94,7 @@ void Executor::run(const Program& program, const Schedule& schedule, const CallB
   publish(ticks);
   if (program.helpsReaders) helpReaders(context);
   for (const Dependency& d : program.lastReaders)
-    waiter_.wait(segment_.clock(d.rank).ticks, base_ + endOf(schedule, d), d.rank);
+    waiter_.wait(segment_.clock(d.rank).ticks, base_ + ticksUntil(schedule, d), d.rank);
   base_ += ticks;
   waiter_.checkAfterReading();
 }
@@ -145,7 +145,7 @@ void Executor::helpReaders(const Context& context) {
     bool isOver = true, hasHelped = false;
     int waitedFor = rank_;
     for (const Dependency& d : context.program.lastReaders) {
-      if (Waiter::sees(segment_.clock(d.rank).ticks, base_ + endOf(context.schedule, d))) continue;
+      if (Waiter::sees(segment_.clock(d.rank).ticks, base_ + ticksUntil(context.schedule, d))) continue;
       isOver = false;
       waitedFor = d.rank;
       hasHelped = copies_.help(d.rank, memory) || hasHelped;

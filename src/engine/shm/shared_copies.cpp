@@ -123,7 +123,7 @@ std::string SharedCopies::abandon() {
 }
 
 bool SharedCopies::help(int reader, const std::array<OwnMemory, 2>& memory) {
-  if (!maySave_ || !mayWriteRemote()) return false;
+  if (!mayWrite_ || !mayWriteRemote()) return false;
   for (int index = 0; index < openCopies; ++index) {
     OpenCopy& copy = segment_.openCopy(reader, index);
     std::uint64_t word = copy.claims.load(std::memory_order_acquire);
@@ -143,8 +143,8 @@ bool SharedCopies::help(int reader, const std::array<OwnMemory, 2>& memory) {
     const std::size_t begin = next.end * piece;
     const bool isRight = isOwn && piece <= std::max(bytes, leastPiece) + cacheLine && begin < bytes;
     if (isRight && waiter_.isThere(reader))
-      maySave_ = memory_.tryWrite(reader, to + begin, from + begin, std::min(bytes, claims.end * piece) - begin);
-    if (!isRight || !maySave_) copy.refused.store(claims.number, std::memory_order_relaxed);
+      mayWrite_ = memory_.tryWrite(reader, to + begin, from + begin, std::min(bytes, claims.end * piece) - begin);
+    if (!isRight || !mayWrite_) copy.refused.store(claims.number, std::memory_order_relaxed);
     waiter_.publish(copy.written, copy.written.load(std::memory_order_relaxed) + claims.end - next.end);
     if (!isRight)
       fail(taccInternalError, "rank {} asks rank {} for {} bytes that are not of this call", waiter_.nameOf(reader),

@@ -79,7 +79,7 @@ class SharedCopies {
   std::array<Opened, openCopies> opened_;
   int count_ = 0;  // that are open
   std::uint32_t number_ = 0;
-  bool maySave_ = true;  // this rank has not been refused yet
+  bool mayWrite_ = true;  // false once the kernel has refused it
 };
 
 }  // namespace tacc
