@@ -27,6 +27,7 @@ struct PlanAnalysis {
     int sendStep;
     int receiveStep;
     int firstBlock;  // where its blocks lie when those of all messages are put one after the other
+    friend bool operator==(const Message&, const Message&) = default;
   };
 
   std::vector<StepRef> steps;

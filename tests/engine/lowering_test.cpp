@@ -204,6 +204,44 @@ TEST(OwnCopies, followWhatOthersWaitFor) {
   }
 }
 
+/// Who has a part in the root's copies begins while the root copies what is its own.
+TEST(OwnCopies, followTheBeginningOfSharedOnes) {
+  const Plan plan = makePlan(*findAlgorithm("oneshot"), {Collective::gather, 3, 1});
+  const Program root = lower(plan, 1, {.input = Access::cma});
+  ASSERT_EQ(root.rounds.size(), 2U);
+  EXPECT_TRUE(root.rounds.front().operations.empty());
+  EXPECT_EQ(std::ranges::count(root.rounds.back().operations, true, &Operation::isShared), 2);
+  EXPECT_EQ(std::ranges::count(root.rounds.back().operations, false, &Operation::isShared), 1);
+  // Where the others do nothing meanwhile, it is copied while the root would wait for them.
+  EXPECT_EQ(lower(plan, 1, {.input = Access::mapped}).rounds.front().operations.size(), 1U);
+}
+
+/// Input is there when its owner has entered the call: what that copies for itself is not waited for.
+TEST(Waits, areForContentsOfWhatIsReadByReference) {
+  for (const Collective c : {Collective::scatter, Collective::allToAll, Collective::allGather})
+    for (const Access input : {Access::cma, Access::mapped})
+      for (const Program& program : lowerAll(makePlan(*findAlgorithm("oneshot"), {c, 3, 1}), {.input = input}))
+        for (const Round& round : program.rounds) EXPECT_TRUE(round.before.empty()) << nameOf(c);
+  // What a rank stages is not there before it has done so.
+  const Program staged = lower(makePlan(*findAlgorithm("oneshot"), {Collective::scatter, 3, 1}), 0, {});
+  EXPECT_EQ(staged.rounds.back().before.size(), 1U);
+}
+
+/// Rank 1 sends by a round in which it also reads what rank 0 writes anew once it has that message.
+TEST(Waits, areForTheSendersRoundWhereThatTellsWhatWasRead) {
+  Plan plan{.request = {Collective::allGather, 2, 0}, .algorithm = "by hand", .rounds = 4, .ranks = {{}, {}}};
+  plan.ranks[0].steps = {
+      {0, 0, 1, {input(0)}, {output(0)}}, {1, 0, 1, {output(0)}, {peer(1)}}, {3, 0, 1, {peer(1)}, {output(0)}}};
+  plan.ranks[1].steps = {{2, 0, 1, {peer(0)}, {output(0)}}, {2, 0, 1, {input(0)}, {peer(0)}}};
+  const Program program = lower(plan, 0, {.input = Access::cma, .output = Access::cma});
+  const std::vector<Dependency>& waits = program.rounds[3].before;
+  ASSERT_EQ(waits.size(), 1U);
+  EXPECT_EQ(waits[0].rank, 1);
+  EXPECT_EQ(waits[0].round, 2);
+  // With its own memory staged nobody reads that later.
+  EXPECT_TRUE(lower(plan, 0, {.input = Access::cma}).rounds[3].before.empty());
+}
+
 /// A later step reads what was copied, or writes where it came from.
 TEST(OwnCopies, stayWhereALaterStepNeedsThem) {
   const Plan plan = makePlan(*findAlgorithm("oneshot"), {Collective::scatter, 2, 0});

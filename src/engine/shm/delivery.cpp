@@ -76,7 +76,7 @@ class DeliveryChooser {
         facts_(facts),
         memory_(static_cast<std::size_t>(plan.request.ranks)),
         referenced_(analysis.steps.size(), 0) {
-    for (const PlanAnalysis::Message& m : analysis.messages) chosen_.push_back({m, Delivery::staged, {}, {}});
+    for (const PlanAnalysis::Message& m : analysis.messages) chosen_.push_back({.message = m});
     std::ranges::stable_sort(chosen_, {},
                              [](const Delivered& d) { return std::pair(d.message.sender, d.message.receiver); });
     for (int rank = 0; rank < plan.request.ranks; ++rank) inPlace_.emplace_back(plan, rank);
@@ -148,6 +148,7 @@ class DeliveryChooser {
     ++referenced(m.sendStep);
     d.delivery = Delivery::byReference;
     d.from = *operand;
+    d.isThereBefore = !afterwards;
   }
 
   /// A step whose every message is read by reference, and that writes nothing else, does nothing at its rank.

@@ -15,8 +15,10 @@ enum class Delivery : std::uint8_t { staged, byReference, put };
 struct Delivered {
   PlanAnalysis::Message message;
   Delivery delivery = Delivery::staged;
-  Operand from{};  // byReference: which of the sender's operands the receiver reads
-  Operand to{};    // put: which of the receiver's operands the sender writes
+  Operand from{};              // byReference: which of the sender's operands the receiver reads
+  Operand to{};                // put: which of the receiver's operands the sender writes
+  bool isThereBefore = false;  // byReference: the sender's step finds the contents there, and does not make them
+  friend bool operator==(const Delivered&, const Delivered&) = default;
 };
 
 /// Decides for every message, in the order of senders, then receivers. A message that is read by reference, or put,

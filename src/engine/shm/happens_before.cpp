@@ -4,7 +4,7 @@
 
 namespace tacc {
 
-HappensBefore::HappensBefore(const Plan& plan, const PlanAnalysis& analysis)
+HappensBefore::HappensBefore(const Plan& plan, const PlanAnalysis& analysis, const IsEarly& isEarly)
     : ranks_(plan.request.ranks),
       table_(
           static_cast<std::size_t>(plan.rounds) * static_cast<std::size_t>(ranks_) * static_cast<std::size_t>(ranks_),
@@ -21,13 +21,14 @@ HappensBefore::HappensBefore(const Plan& plan, const PlanAnalysis& analysis)
       }
     }
     for (const PlanAnalysis::Message* m : arrivals[static_cast<std::size_t>(round)]) {
-      const int sendRound = analysis.sendRound(*m);
+      const int over = analysis.sendRound(*m) - (isEarly && isEarly(*m) ? 1 : 0);
+      if (over < 0) continue;
       for (int other = 0; other < ranks_; ++other) {
         int& mine = table_[index(m->receiver, round, other)];
-        mine = std::max(mine, known(m->sender, sendRound, other));
+        mine = std::max(mine, known(m->sender, over, other));
       }
       int& sender = table_[index(m->receiver, round, m->sender)];
-      sender = std::max(sender, sendRound);
+      sender = std::max(sender, over);
     }
   }
 }

@@ -1,6 +1,7 @@
 // What every rank knows of the others' progress at each round of a plan.
 #pragma once
 
+#include <functional>
 #include <vector>
 
 #include "algorithms/plan_analysis.hpp"
@@ -11,7 +12,11 @@ namespace tacc {
 /// learns of others by the messages that it receives, and of everything that their senders knew.
 class HappensBefore {
  public:
-  HappensBefore(const Plan& plan, const PlanAnalysis& analysis);
+  /// Whether the receiver of a message does not wait for the round that sends it, but for those before that. Empty: of
+  /// none.
+  using IsEarly = std::function<bool(const PlanAnalysis::Message&)>;
+
+  HappensBefore(const Plan& plan, const PlanAnalysis& analysis, const IsEarly& isEarly = {});
   int known(int rank, int round, int other) const { return table_[index(rank, round, other)]; }
 
  private:

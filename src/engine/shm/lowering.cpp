@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <map>
+#include <unordered_set>
 #include <utility>
 
 #include "core/error.hpp"
@@ -36,8 +37,8 @@ class Lowering {
         rank_(rank),
         facts_(facts),
         analysis_(plan),
-        order_(plan, analysis_),
-        delivered_(chooseDeliveries(plan, analysis_, order_, facts)),
+        delivered_(chooseDeliveries(plan, analysis_, HappensBefore(plan, analysis_), facts)),
+        readsEarly_(mayReadEarly()),
         outgoing_(analysis_.steps.size()),
         incoming_(analysis_.steps.size()) {
     for (const Delivered& d : delivered_) {
@@ -59,7 +60,9 @@ class Lowering {
       lowerStep(static_cast<std::size_t>(id), *analysis_.steps[static_cast<std::size_t>(id)].step);
     findTrivialRounds();
     for (const Delivered& d : delivered_) addDependencies(d);
-    if (std::ranges::all_of(delivered_, [](const Delivered& d) { return d.delivery == Delivery::staged; }))
+    if (std::ranges::all_of(delivered_, [&](const Delivered& d) {
+          return d.delivery == Delivery::staged || (d.message.sender != rank_ && isShared(d));
+        }))
       deferOwnCopies(program_, plan_, rank_, facts_);
     program_.helpsReaders =
         std::ranges::any_of(delivered_, [&](const Delivered& d) { return d.message.sender == rank_ && isShared(d); });
@@ -67,6 +70,18 @@ class Lowering {
   }
 
  private:
+  /// Whether all messages are delivered as well where what is read by reference, and is there before the sender's step,
+  /// is read without a wait for that step.
+  bool mayReadEarly() const {
+    std::unordered_set<int> early;  // the first blocks of messages
+    for (const Delivered& d : delivered_)
+      if (d.isThereBefore) early.insert(d.message.firstBlock);
+    if (early.empty()) return false;
+    const HappensBefore order(plan_, analysis_,
+                              [&](const PlanAnalysis::Message& message) { return early.contains(message.firstBlock); });
+    return chooseDeliveries(plan_, analysis_, order, facts_) == delivered_;
+  }
+
   /// A slot a block for every step that stages something, numbered in each rank's own order.
   void assignSlots() {
     int next = 0;
@@ -173,8 +188,9 @@ class Lowering {
   void addDependencies(const Delivered& d) {
     const PlanAnalysis::Message& m = d.message;
     const int sendRound = analysis_.sendRound(m), receiveRound = analysis_.receiveRound(m);
-    if (m.receiver == rank_ && sendRound >= workBegins_[static_cast<std::size_t>(m.sender)])
-      addDependency(program_.rounds[static_cast<std::size_t>(receiveRound)].before, {m.sender, sendRound});
+    const int awaited = readsEarly_ && d.isThereBefore ? sendRound - 1 : sendRound;
+    if (m.receiver == rank_ && awaited >= workBegins_[static_cast<std::size_t>(m.sender)])
+      addDependency(program_.rounds[static_cast<std::size_t>(receiveRound)].before, {m.sender, awaited});
     if (m.sender != rank_) return;
     if (d.delivery == Delivery::staged)
       addDependency(program_.rounds[static_cast<std::size_t>(sendRound)].slotReaders, {m.receiver, receiveRound});
@@ -185,8 +201,8 @@ class Lowering {
   int rank_;
   LoweringFacts facts_;
   PlanAnalysis analysis_;
-  HappensBefore order_;
   std::vector<Delivered> delivered_;
+  bool readsEarly_;                                                 // what is there before the sender's step
   std::vector<std::vector<const Delivered*>> outgoing_, incoming_;  // per step of all ranks
   std::vector<int> slotOf_;                                         // the same; -1: stages nothing
   std::vector<int> workBegins_;

@@ -18,7 +18,8 @@ class Deferral {
     if (program_.rounds.size() < 2) return;
     std::vector<Operation>& early = program_.rounds[program_.rounds.size() - 2].operations;
     std::vector<Operation>& late = program_.rounds.back().operations;
-    if (std::ranges::none_of(early, [](const Operation& o) { return std::ranges::any_of(o.destinations, isSlot); }))
+    if (std::ranges::none_of(early, [](const Operation& o) { return std::ranges::any_of(o.destinations, isSlot); }) &&
+        std::ranges::none_of(late, &Operation::isShared))
       return;
     std::vector<Operation> deferred;
     for (Operation& operation : early) {
