@@ -134,8 +134,9 @@ void Executor::openCopy(const Context& context, const Operation& operation, std:
 }
 
 void Executor::helpReaders(const Context& context) {
-  // Where ranks take turns on cores, who reads wants this one.
-  if (waiter_.policy().oversubscribed) return;
+  // Where ranks take turns on cores, who reads wants this one. No copy is longer than all elements or a block.
+  if (waiter_.policy().oversubscribed || context.work.count * context.work.elementBytes < SharedCopies::leastBytes)
+    return;
   const CallBuffers& buffers = context.buffers;
   const std::array<OwnMemory, 2> memory{OwnMemory{buffers.send, buffers.sendBytes},
                                         OwnMemory{buffers.receive, buffers.receiveBytes}};
