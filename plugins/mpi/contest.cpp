@@ -186,13 +186,6 @@ double timeCalls(int calls, const Communicator& communicator, taccResult_t& resu
   return (clockSeconds() - start) / calls;
 }
 
-/// The most that a rank has of each, such as the slowest one's seconds. By tacc: with more ranks than cores a call of
-/// an MPI that spins takes milliseconds.
-template <std::size_t Count>
-taccResult_t agree(std::array<double, Count>& numbers, const Communicator& communicator) {
-  return taccAllReduce(numbers.data(), numbers.data(), numbers.size(), taccDouble, taccMax, communicator.tacc, nullptr);
-}
-
 /// The contest itself. Sets `outcome` on success.
 taccResult_t measure(const Repeated& call, const Communicator& communicator, Rounds rounds, Outcome& outcome) {
   taccResult_t result = taccSuccess;
@@ -208,22 +201,19 @@ taccResult_t measure(const Repeated& call, const Communicator& communicator, Rou
     std::array<double, 2> once{};
     once[1] = timeMpi(calls.mpi);
     once[0] = timeTacc(calls.tacc);
-    if (result == taccSuccess) result = agree(once, communicator);
+    if (result == taccSuccess) result = agreeOnMost(once, communicator);
     if (result != taccSuccess) return result;
     rounds.add({once[0], once[1]});
   }
   rounds.conclude(outcome);
   outcome.cost = clockSeconds() - start;
-  return agreeOnMost(outcome.cost, communicator);
+  return agreeOnMost({&outcome.cost, 1}, communicator);
 }
 
 }  // namespace
 
-taccResult_t agreeOnMost(double& number, const Communicator& communicator) {
-  std::array<double, 1> most{number};
-  const taccResult_t result = agree(most, communicator);
-  number = most[0];
-  return result;
+taccResult_t agreeOnMost(std::span<double> numbers, const Communicator& communicator) {
+  return taccAllReduce(numbers.data(), numbers.data(), numbers.size(), taccDouble, taccMax, communicator.tacc, nullptr);
 }
 
 double clockSeconds() noexcept {
@@ -247,9 +237,9 @@ taccResult_t holdContest(Function function, std::size_t bytes, const Communicato
   if (most > mostMemory) return taccSuccess;
   if (repeated != nullptr) return measure(*repeated, communicator, Rounds(before), outcome);
   const Memory send = makeMemory(most), receive = makeMemory(most);
-  std::array<double, 2> lacking{send && receive ? 0.0 : 1.0};
-  taccResult_t result = agree(lacking, communicator);
-  if (result != taccSuccess || lacking[0] > 0) return result;
+  double lacking = send && receive ? 0 : 1;
+  const taccResult_t result = agreeOnMost({&lacking, 1}, communicator);
+  if (result != taccSuccess || lacking > 0) return result;
   Call call{function, bytes, communicator, send.get(), receive.get(), {}, {}, {}};
   if (hasCounts) call.countBlocks();
   return measure({[&] { return call.runTacc(); }, [&] { call.runMpi(); }}, communicator, Rounds(before), outcome);

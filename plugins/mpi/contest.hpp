@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <functional>
+#include <span>
 
 #include "contest_rounds.hpp"
 #include "report.hpp"
@@ -13,8 +14,9 @@ namespace tacc::mpi {
 
 struct Communicator;
 
-/// Sets `number` to the most that a rank gave. Collective.
-taccResult_t agreeOnMost(double& number, const Communicator& communicator);
+/// Sets each of `numbers` to the most that a rank gave. Collective. By tacc: with more ranks than cores a call of an
+/// MPI that spins takes milliseconds.
+taccResult_t agreeOnMost(std::span<double> numbers, const Communicator& communicator);
 
 /// Seconds of a clock that goes on and on.
 double clockSeconds() noexcept;

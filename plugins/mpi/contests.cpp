@@ -5,8 +5,11 @@
 namespace tacc::mpi {
 namespace {
 
-/// To look costs a short allreduce, which is little beside so many calls.
-constexpr std::uint32_t callsBetween = 512;
+/// To look costs a short allreduce. That is little beside so many calls, unless they are short and go one way: ranks
+/// that are apart have to meet, which takes tens of microseconds with more ranks than cores. So of quick calls there
+/// are more between looks, as many as last so long.
+constexpr std::uint32_t callsBetween = 512, mostBetween = 64 * callsBetween;
+constexpr double secondsBetween = 20e-3;
 /// A contest after so many times the seconds that it takes costs a hundredth. Where nothing changes the next ones come
 /// later and later.
 constexpr double leastWait = 100, mostWait = 6400;
@@ -17,15 +20,15 @@ constexpr double timesLonger = 4, longest = 16;
 }  // namespace
 
 /// With own counts the first looks come sooner: what was usual in few calls is no more than a guess.
-void Contests::serve(Function function, std::size_t bytes, Turn turn) noexcept {
+void Contests::serve(Function function, std::size_t bytes, Turn turn, std::uint32_t calls) noexcept {
   constexpr std::uint64_t timesLater = 8;
   if (hasOwnCounts(function)) {
     OwnCounts& own = ownCounts_[static_cast<std::size_t>(function)];
-    if (own.until < callsBetween) own.until = std::min<std::uint64_t>(own.until * timesLater, callsBetween);
+    own.until = own.until < callsBetween ? std::min<std::uint64_t>(own.until * timesLater, callsBetween) : calls;
     own.calls = own.bytes = 0;
     own.turn = turn;
   } else if (isMeasured(bytes)) {
-    calls_[kindOf(function, bytes)] = {callsBetween, turn, true};
+    calls_[kindOf(function, bytes)] = {calls, calls, turn, true};
   }
 }
 
@@ -44,11 +47,25 @@ double Contests::wait(Function function, std::size_t bytes, double now) const no
   return last == nullptr ? 0 : std::max(last->next - now, 0.0);
 }
 
-Contests::Turn Contests::keep(Function function, std::size_t bytes) noexcept {
+double Contests::sinceLook(Function function, std::size_t bytes, double now) const noexcept {
   const Memory* const last = memory(function, bytes);
-  const Turn turn = last == nullptr ? Turn::tacc : last->turn;
-  serve(function, bytes, turn);
-  return turn;
+  return last == nullptr ? 0 : now - last->looked;
+}
+
+Contests::Turn Contests::keep(Function function, std::size_t bytes, double now, double sinceLook) noexcept {
+  const auto found = isMeasured(bytes) ? memories_.find(kindOf(function, bytes)) : memories_.end();
+  if (found == memories_.end()) {
+    serve(function, bytes, Turn::tacc, callsBetween);
+    return Turn::tacc;
+  }
+  const auto before =
+      static_cast<double>(hasOwnCounts(function) ? ownCounts_[static_cast<std::size_t>(function)].until
+                                                 : std::uint64_t{calls_[kindOf(function, bytes)].until});
+  const double quick = before * secondsBetween / std::max(sinceLook, 1e-9);  // calls that last so long
+  serve(function, bytes, found->second.turn,
+        static_cast<std::uint32_t>(std::clamp<double>(quick, callsBetween, mostBetween)));
+  found->second.looked = now;
+  return found->second.turn;
 }
 
 EarlierRounds Contests::before(Function function, std::size_t bytes) const noexcept {
@@ -58,7 +75,7 @@ EarlierRounds Contests::before(Function function, std::size_t bytes) const noexc
 
 double Contests::decide(const Outcome& outcome, double now) {
   const Turn turn = outcome.isMpiFaster ? Turn::mpi : Turn::tacc;
-  serve(outcome.function, outcome.bytes, turn);
+  serve(outcome.function, outcome.bytes, turn, callsBetween);
   if (!isMeasured(outcome.bytes)) return now;
   const auto [found, isFirst] = memories_.try_emplace(kindOf(outcome.function, outcome.bytes));
   Memory& last = found->second;
@@ -68,6 +85,7 @@ double Contests::decide(const Outcome& outcome, double now) {
   last.waited =
       std::clamp(!isFirst && last.turn == turn ? 2 * last.waited : 0, leastWait * nextCost, mostWait * nextCost);
   last.next = now + last.waited;
+  last.looked = now;
   last.turn = turn;
   last.before.longer = longer;
   last.before.slowMpi = outcome.isMpiSlowInMean ? outcome.mpi / 2 : 0;  // it may be quick by now: half is forgotten

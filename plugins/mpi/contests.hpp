@@ -64,7 +64,7 @@ class Contests {
       if (own.until == 0) own.until = after;
     } else if (isMeasured(bytes)) {
       Calls& calls = calls_[kindOf(function, bytes)];
-      if (!calls.isMet) calls = {after, Turn::tacc, true};
+      if (!calls.isMet) calls = {after, after, Turn::tacc, true};
     }
     return nextAtOnce(function, bytes);
   }
@@ -90,8 +90,11 @@ class Contests {
   bool isAgain(Function function, std::size_t bytes) const noexcept { return memory(function, bytes) != nullptr; }
   /// Seconds until the next contest of such calls, by this rank's clock, which shows `now`.
   double wait(Function function, std::size_t bytes, double now) const noexcept;
-  /// Who goes on serving such calls until the next look, where they have to wait for a contest.
-  Turn keep(Function function, std::size_t bytes) noexcept;
+  /// Seconds since the ranks last looked at such calls.
+  double sinceLook(Function function, std::size_t bytes, double now) const noexcept;
+  /// Who goes on serving such calls until the next look, where they have to wait for a contest. `sinceLook`: the most
+  /// that a rank has.
+  Turn keep(Function function, std::size_t bytes, double now, double sinceLook) noexcept;
   /// What the contest that is due has of earlier ones.
   EarlierRounds before(Function function, std::size_t bytes) const noexcept;
   /// What outcome.bytes is of is decided. Returns until when another contest, of any calls, would cost much.
@@ -110,7 +113,8 @@ class Contests {
   static constexpr std::size_t sizes = 23;  // below 4 MiB
 
   struct Calls {
-    std::uint32_t left = 0;  // before the next look
+    std::uint32_t left = 0;   // before the next look
+    std::uint32_t until = 0;  // as many as it was since the last
     Turn turn = Turn::tacc;
     bool isMet = false;
   };
@@ -124,6 +128,7 @@ class Contests {
   struct Memory {
     Turn turn = Turn::tacc;
     double next = 0;    // by this rank's clock
+    double looked = 0;  // the same
     double waited = 0;  // seconds between the two
     EarlierRounds before;
     std::optional<std::size_t> line;
@@ -138,11 +143,12 @@ class Contests {
     if (hasOwnCounts(function))
       ownCounts_[static_cast<std::size_t>(function)].until = UINT64_MAX;
     else if (isMeasured(bytes))
-      calls_[kindOf(function, bytes)] = {UINT32_MAX, Turn::tacc, true};
+      calls_[kindOf(function, bytes)] = {UINT32_MAX, UINT32_MAX, Turn::tacc, true};
     return Turn::tacc;
   }
   const Memory* memory(Function function, std::size_t bytes) const noexcept;
-  void serve(Function function, std::size_t bytes, Turn turn) noexcept;
+  /// Until the next look, after `calls`.
+  void serve(Function function, std::size_t bytes, Turn turn, std::uint32_t calls) noexcept;
 
   std::array<Calls, functions * sizes> calls_{};
   std::array<OwnCounts, functions> ownCounts_{};

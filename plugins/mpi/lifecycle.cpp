@@ -42,15 +42,16 @@ std::optional<Contests::Turn> settleContest(Function function, const char* name,
     taccResult_t result = taccSuccess;
     if (Contests::hasOwnCounts(function)) {
       auto most = static_cast<double>(contests.usualBytes(function));
-      result = agreeOnMost(most, communicator);
+      result = agreeOnMost({&most, 1}, communicator);
       bytes = static_cast<std::size_t>(most);
     }
     if (result == taccSuccess && contests.isAgain(function, bytes)) {
       // Also for those of other calls, on any communicator: together they must cost little.
       const double now = clockSeconds(), others = plugin().nextContest.load(std::memory_order_relaxed) - now;
-      double wait = std::max(contests.wait(function, bytes, now), others);
-      result = agreeOnMost(wait, communicator);
-      if (result == taccSuccess && wait > 0) return contests.keep(function, bytes);
+      std::array<double, 2> agreed{std::max(contests.wait(function, bytes, now), others),
+                                   contests.sinceLook(function, bytes, now)};
+      result = agreeOnMost(agreed, communicator);
+      if (result == taccSuccess && agreed[0] > 0) return contests.keep(function, bytes, now, agreed[1]);
     }
     Outcome outcome;
     if (result == taccSuccess)

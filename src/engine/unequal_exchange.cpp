@@ -139,7 +139,11 @@ void UnequalExchange::post(std::uint64_t signature, const OwnCall& call, std::si
   const Place place = shortTable.placeOf(table_, dataBytes, eagerBytes_);
   const bool isWithData = place != Place::slot || tableBytes + dataBytes <= eagerBytes_;
   table_[0] = isWithData ? 1 : 0;
-  exchange_.begin(signature, place == Place::line ? linePayload : eagerBytes_);
+  // No more than it takes: who is further ahead of the others waits for them more rarely.
+  const std::size_t slotBytes = place == Place::apart ? dataBytes
+                                : isWithData          ? tableBytes + dataBytes
+                                                      : std::min(eagerBytes_, tableBytes);
+  exchange_.begin(signature, place == Place::line ? linePayload : std::max(slotBytes, linePayload + 1));
   std::byte* const line = exchange_.payload(linePayload);
   if (place != Place::slot) {
     std::byte* const behind = shortTable.write(table_, place, line);

@@ -222,6 +222,7 @@ class Program {
     while (contestsHeld_ < 3 * sizes && clock_ < 100) run(1000, sizes);
   }
   double inContests() const { return inContests_; }
+  double inLooks() const { return inLooks_; }
   double clock() const { return clock_; }
 
  private:
@@ -229,7 +230,7 @@ class Program {
 
   Contests::Turn settle(std::size_t bytes) {
     if (contests_.isAgain(function, bytes) && std::max(contests_.wait(function, bytes, clock_), next_ - clock_) > 0)
-      return contests_.keep(function, bytes);
+      return keep(bytes);
     const double start = clock_;
     Outcome outcome = concluded(
         [&](int, RoundCalls calls) {
@@ -244,6 +245,13 @@ class Program {
     next_ = contests_.decide(outcome, clock_);
     return outcome.isMpiFaster ? Contests::Turn::mpi : Contests::Turn::tacc;
   }
+  /// As after a look by ranks that have to meet for it.
+  Contests::Turn keep(std::size_t bytes) {
+    const double now = clock_, since = contests_.sinceLook(function, bytes, now);
+    clock_ += secondsOfLook;
+    inLooks_ += secondsOfLook;
+    return contests_.keep(function, bytes, now, since);
+  }
   double round(Played& library, int calls) {
     library.meet();
     for (int i = 0; i < (calls + 1) / 2; ++i) clock_ += library.call();
@@ -256,7 +264,8 @@ class Program {
   Draws& draws_;
   std::array<Played*, 2> libraries_;
   Contests contests_;
-  double clock_ = 0, inContests_ = 0, next_ = 0;
+  static constexpr double secondsOfLook = 30e-6;
+  double clock_ = 0, inContests_ = 0, inLooks_ = 0, next_ = 0;
   int contestsHeld_ = 0;
 };
 
@@ -368,6 +377,7 @@ TEST(Contests, CostLittle) {
     const double first = program.inContests(), start = program.clock();
     program.run(300000);
     EXPECT_LE(program.inContests() - first, 0.03 * (program.clock() - start)) << "seed " << seed;
+    EXPECT_LE(program.inLooks(), 0.01 * (program.clock() - start)) << "seed " << seed;
   }
 }
 
