@@ -22,6 +22,7 @@ constexpr std::array cmaPolicies{kernel, kernelResults};
 constexpr std::uint8_t freshTrials = 2;  // the first call of a policy may pay for page faults
 constexpr float worthTrying = 1.5F;      // a policy that was this much slower at the next size is not tried at this one
 constexpr float drift = 1.05F;           // an estimate forgets: 5 % a call
+constexpr float weight = 0.25F;          // of one time in a mean
 constexpr std::uint32_t retrialPeriod = 32;  // every 32nd call a policy that is nearly as good is tried again, twice
 constexpr std::uint32_t timePeriod = 8;      // every nth call of the settled policy is timed
 constexpr float nearlyAsGood = 1.5F;
@@ -129,8 +130,12 @@ void CopyPolicyTuner::record(double seconds) noexcept {
   Class& c = *pending_;
   const auto perByte = static_cast<float>(seconds / static_cast<double>(pendingBytes_));
   float& estimate = c.estimate[pendingPolicy_];
-  // The least of recent times is the cost; what is above it is other programs and late ranks.
-  estimate = estimate == 0 ? perByte : std::min(perByte, estimate * drift);
+  if (estimate == 0)
+    estimate = perByte;
+  else if (oversubscribed_ && c.trialsLeft[pendingPolicy_] == 0)
+    estimate += weight * (perByte - estimate);
+  else  // the least of recent times is the cost; what is above it is other programs and late ranks
+    estimate = std::min(perByte, estimate * drift);
   if (c.trialsLeft[pendingPolicy_] > 0) --c.trialsLeft[pendingPolicy_];
   pending_ = nullptr;
 }

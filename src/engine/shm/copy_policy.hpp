@@ -33,6 +33,10 @@ enum class CopyPolicyKind : std::uint8_t {
 /// state.
 class CopyPolicyTuner {
  public:
+  /// Oversubscribed: ranks take turns on cores. Then a policy that is quick only where they happen to take them well is
+  /// judged by the mean of its calls.
+  explicit CopyPolicyTuner(bool oversubscribed = false) noexcept : oversubscribed_(oversubscribed) {}
+
   /// The policy for the next call.
   CopyPolicy choose(Collective collective, CopyPolicyKind kind, std::size_t bytes);
   /// Whether the time of the call that choose() was last asked for is worth taking: always while policies are tried,
@@ -62,6 +66,7 @@ class CopyPolicyTuner {
   };
   static Pick pick(Class& c, std::size_t count) noexcept;
 
+  bool oversubscribed_;
   std::unordered_map<std::uint32_t, Class> classes_;
   std::uint32_t lastKey_ = 0;  // of the last call: the next one is probably alike
   Class* last_ = nullptr;

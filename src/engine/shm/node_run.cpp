@@ -35,7 +35,8 @@ NodeRun::NodeRun(const NodeSegment& segment, int rank, int ranks, Waiter& waiter
       eager_(rank, ranks, exchange),
       executor_(segment, rank, waiter, std::move(processes)),
       programs_(rank),
-      postPolicies_(ranks) {}
+      postPolicies_(ranks),
+      plannedPolicies_(waiter.policy().oversubscribed) {}
 
 void NodeRun::runEager(const Call& call, std::uint64_t signature, std::size_t posted) {
   EagerCall eager{.collective = call.collective,
