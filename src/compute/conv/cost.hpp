@@ -54,6 +54,10 @@ double overlappedCycles(double multiplied, double moved);
 /// Of a result that is stored non-temporally: where caches are far it goes to memory, however large they are.
 double streamedCycles(double bytes, double ofMemory);
 
+/// Cycles that storing a result of `bytes` bytes takes at least where it leaves the L1 cache, `ofLine` for each of its
+/// `lines` lines of the cache; 0 where it stays there, and where caches are near, which has not been measured.
+double storedCycles(double bytes, double lines, double ofLine);
+
 /// Bytes a cycle of a gradient of the input that strides have written phase by phase, in no order that hardware looks
 /// ahead in; for transferCycles().
 double bytesOfPhases();

@@ -35,6 +35,7 @@ DirectDriver::DirectDriver(DirectShape shape, const KernelSet& kernels) : shape_
   Blocking whole = chooseBlocking(shape_.outBlocks);
   const std::optional<Blocking> half = chooseHalf(whole);
   cycles_ = whole.cycles + (half ? half->cycles : 0);
+  cycles_ += storingCycles(cycles_);
   const int wholeBlocks = shape_.outBlocks - (half ? half->blocks : 0);
   if (wholeBlocks > 0) {
     makeGroups(wholeBlocks, whole.blocks);

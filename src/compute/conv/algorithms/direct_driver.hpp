@@ -195,6 +195,8 @@ class DirectDriver {
   /// What writing an image costs whose blocks of a pixel follow each other, `blocks` of them at once, where it is too
   /// large for the L2 cache: beside its products, which take so many cycles.
   double apartLineCycles(int blocks, double products) const;
+  /// What storing an image takes beyond its products, which take so many cycles.
+  double storingCycles(double products) const;
   /// For so many blocks of output.
   Blocking chooseBlocking(int outBlocks) const;
   /// For the last block and a half of output, or the only half, where it can be computed without the other half and it
