@@ -135,6 +135,8 @@ class DirectDriver {
   std::string tileName() const;
   /// Cycles for one image by the model.
   double cycles() const { return cycles_; }
+  /// What storing one takes, however little is multiplied.
+  double storingCycles() const;
 
   /// Orders the weights as run() reads them: write(to, outBlock, inBlock, tap, value) writes the 16 output channels of
   /// one input value to `to`.
@@ -195,8 +197,6 @@ class DirectDriver {
   /// What writing an image costs whose blocks of a pixel follow each other, `blocks` of them at once, where it is too
   /// large for the L2 cache: beside its products, which take so many cycles.
   double apartLineCycles(int blocks, double products) const;
-  /// What storing an image takes beyond its products, which take so many cycles.
-  double storingCycles(double products) const;
   /// For so many blocks of output.
   Blocking chooseBlocking(int outBlocks) const;
   /// For the last block and a half of output, or the only half, where it can be computed without the other half and it
