@@ -34,7 +34,7 @@ DirectDriver::DirectDriver(DirectShape shape, const KernelSet& kernels) : shape_
   rows_ = static_cast<std::size_t>(rowsBefore_.back());
   Blocking whole = chooseBlocking(shape_.outBlocks);
   const std::optional<Blocking> half = chooseHalf(whole);
-  cycles_ = std::max(whole.cycles + (half ? half->cycles : 0), storingCycles());
+  cycles_ = whole.cycles + (half ? half->cycles : 0);
   const int wholeBlocks = shape_.outBlocks - (half ? half->blocks : 0);
   if (wholeBlocks > 0) {
     makeGroups(wholeBlocks, whole.blocks);

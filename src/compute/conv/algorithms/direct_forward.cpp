@@ -33,7 +33,8 @@ class DirectForward final : public ConvPlan {
   }
   double predictedSeconds() const override {
     const Shape& s = shape();
-    const double cycles = driver_.cycles() * s.lines() * s.groups + cutGroupCycles(description_);
+    const double ofImage = std::max(driver_.cycles(), driver_.storingCycles());
+    const double cycles = ofImage * s.lines() * s.groups + cutGroupCycles(description_);
     return (std::max(cycles, farTransferCycles(touchedBytes(description_), 12)) + skippedCycles()) / assumedHertz;
   }
 

@@ -184,7 +184,10 @@ class FewChannelsForward final : public ConvPlan {
   }
   double insideCycles() const {
     double cycles = copyingCycles() * (shape().outHeight - inside_.lines.size()) / shape().outHeight;
-    for (std::size_t i = 1; i < drivers_.size(); ++i) cycles += callCycles + drivers_[i].driver.cycles();
+    for (std::size_t i = 1; i < drivers_.size(); ++i) {
+      const DirectDriver& driver = drivers_[i].driver;
+      cycles += callCycles + (i == 1 ? std::max(driver.cycles(), driver.storingCycles()) : driver.cycles());
+    }
     return cycles;
   }
 

@@ -194,7 +194,7 @@ class ShortSums final : public ConvPlan {
     constexpr double ofLine = 4.5, ofLineMore = 2, notHidden = 0.3;
     const double quarter = static_cast<double>(l2CacheBytes()) / 4;
     const double part = std::clamp(written / quarter - 1, 0.0, 1.0);
-    const double lines = double(forward_.batch) * forward_.outHeight * forward_.outWidth * forward_.outBlocks();
+    const double lines = written / (blockLength * sizeof(float));
     const double stored = storedCycles(written, lines, ofLine + ofLineMore * part);
     return std::max(products, stored) + notHidden * part * std::min(products, stored);
   }
