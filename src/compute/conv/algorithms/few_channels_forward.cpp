@@ -81,6 +81,12 @@ DirectShape edgeShape(const DirectShape& inside, const Shape& s, const FewChanne
   return c;
 }
 
+/// Whether strides or dilation lie between what a tile reads. The next one then begins no sooner.
+bool readsApart(const Shape& s) {
+  const bool skipsPixels = s.kernelWidth == 1 && s.strideWidth > 1;
+  return skipsPixels || s.dilationWidth > 1;
+}
+
 /// A driver with its weights, and where it begins.
 struct PlacedDriver {
   DirectDriver driver;
@@ -97,7 +103,7 @@ class FewChannelsForward final : public ConvPlan {
         image_(image),
         inside_(d.shape),
         isNonTemporal_(isNonTemporalResult(d)),
-        partTaken_(hasTwoWideUnits(kernels) && d.shape.outBlocks() == 1 && d.shape.dilationWidth == 1 ? 0.8 : 1) {
+        partTaken_(hasTwoWideUnits(kernels) && d.shape.outBlocks() == 1 && !readsApart(d.shape) ? 0.8 : 1) {
     place(std::move(driver), 0, 0, 0);
     if (!canReadInside()) return;
     placeInside(kernels);

@@ -139,8 +139,10 @@ class StridedProduct final : public ConvPlan {
       const int linesOfPlane = isData && !clearsPlanes() ? shape().height : shape().outHeight;
       const double lines = double(shape().batch) * static_cast<double>(planes()) * linesOfPlane;
       const double ofLine = isData ? 8 : 15;
+      // Where lines are read every line of the cache is, in no order that hardware looks ahead in.
+      const double moved = isData ? transferCycles(whole, 8) : transferCycles(lines * shape().width * sizeof(float), 5);
       const double beside = ofLine * lines + (shape().groups > 1 ? 1.3 * dense / sizeof(float) : 0);
-      return (0.2 * floats + beside + transferCycles(isData ? whole : dense, 8)) / assumedHertz;
+      return (0.2 * floats + beside + moved) / assumedHertz;
     }
     if (description_.pass == taccConvBackwardData) {
       // What is stored past far caches is one stream, and all that there is to it.
