@@ -81,10 +81,12 @@ DirectShape edgeShape(const DirectShape& inside, const Shape& s, const FewChanne
   return c;
 }
 
-/// Whether strides or dilation lie between what a tile reads. The next one then begins no sooner.
+/// Whether dilation lies between what a tile reads, or a stride where it comes from behind the L2 cache. The next one
+/// then begins no sooner.
 bool readsApart(const Shape& s) {
+  const double bytes = double(s.batch) * s.inChannels * s.height * s.width * sizeof(float);
   const bool skipsPixels = s.kernelWidth == 1 && s.strideWidth > 1;
-  return skipsPixels || s.dilationWidth > 1;
+  return s.dilationWidth > 1 || (skipsPixels && !staysInL2(static_cast<std::size_t>(bytes)));
 }
 
 /// A driver with its weights, and where it begins.
