@@ -72,6 +72,16 @@ double streamedCycles(double bytes, double ofMemory) {
   return hasFarCaches() ? bytes / (coreModel().partOfMemory * ofMemory) : transferCycles(bytes, ofMemory);
 }
 
+double skippedLineCycles(double floats, double ofLine) {
+  if (!hasFarCaches() || staysInL2(static_cast<std::size_t>(floats * sizeof(float)))) return 0;
+  return ofLine * floats / blockLength;
+}
+
+double storedCycles(double bytes, double lines, double ofLine) {
+  static const auto l1Bytes = static_cast<double>(readL1CacheBytes());
+  return hasFarCaches() && bytes > l1Bytes ? lines * ofLine : 0;
+}
+
 double farTransferCycles(double bytes, double ofMemory) { return hasFarCaches() ? transferCycles(bytes, ofMemory) : 0; }
 
 double bytesOfPhases() { return coreModel().ofPhases; }

@@ -54,6 +54,20 @@ double overlappedCycles(double multiplied, double moved);
 /// Of a result that is stored non-temporally: where caches are far it goes to memory, however large they are.
 double streamedCycles(double bytes, double ofMemory);
 
+/// Cycles that storing a result of `bytes` bytes takes at least where it leaves the L1 cache, `ofLine` for each of its
+/// `lines` lines of the cache; 0 where it stays there, and where caches are near, which has not been measured.
+double storedCycles(double bytes, double lines, double ofLine);
+
+/// Cycles that a line of the cache costs beside moving it where strides leave out what is beside it: by itself; that is
+/// read over again; and one of several of a pixel, which follow each other.
+inline constexpr double cyclesOfSkippedLine = 12, cyclesOfSkippedLineAgain = 6, cyclesOfSkippedPixelLine = 3.5;
+/// Of lines that products are made of only strides from this one on leave so many out that it is felt.
+inline constexpr int leastSkippingStride = 3;
+
+/// What so many floats cost beside moving them, of which strides leave out what is between, where caches are far and
+/// these are not in the L2 cache: `ofLine` cycles for each line of the cache.
+double skippedLineCycles(double floats, double ofLine = cyclesOfSkippedLine);
+
 /// Bytes a cycle of a gradient of the input that strides have written phase by phase, in no order that hardware looks
 /// ahead in; for transferCycles().
 double bytesOfPhases();

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <random>
+#include <string>
 
 #include "between_pages.hpp"
 #include "pass_name.hpp"
@@ -29,12 +30,13 @@ TEST_P(FirstLayers, AreExactForDrawnShapes) {
     desc.strideHeight = from(1, 4);
     desc.strideWidth = from(1, 4);
     desc.dilationHeight = from(1, 2);
+    desc.dilationWidth = GetParam() == taccConvForward ? from(1, 3) : 1;
     // Now and then outputs that see nothing but padding.
     desc.padHeight = from(0, desc.kernelHeight);
     desc.padWidth = from(0, desc.kernelWidth + from(0, 5) / 5);
     // Of most images a large part is inside, and of some nothing.
     desc.height = std::max(from(1, 40), (desc.kernelHeight - 1) * desc.dilationHeight + 1 - 2 * desc.padHeight);
-    desc.width = std::max(from(1, 90), desc.kernelWidth - 2 * desc.padWidth);
+    desc.width = std::max(from(1, 90), (desc.kernelWidth - 1) * desc.dilationWidth + 1 - 2 * desc.padWidth);
     desc.inputLayout = from(0, 1) == 0 ? taccLayoutNchw : taccLayoutNhwc;
     desc.weightLayout = from(0, 1) == 0 ? taccWeightsKcrs : taccWeightsBlocked;
     // Gradients of any number of channels, whose lines are as long as a block.
@@ -87,6 +89,38 @@ TEST_P(FirstLayers, AreTheSameBitsForEveryNumberOfThreads) {
     desc.inputLayout = from(0, 1) == 0 ? taccLayoutNchw : taccLayoutNhwc;
     desc.algorithm = "few-channels";
     expectSameBitsForEveryNumberOfThreads(desc, 5);
+  }
+}
+
+/// Of gradients of weights: whether a tile has the values of more than one line of the kernel, by the plan's name of
+/// its tiles, "avx512 8x3".
+bool joinsLines(const taccConvDesc_t& given, const KernelSet& kernels) {
+  taccConvDesc_t desc = given;
+  desc.algorithm = "few-channels";
+  const std::string name = makePlan(understand(desc), kernels).plan->kernel();
+  const int values = desc.kernelWidth * (desc.inputLayout == taccLayoutNhwc ? desc.inChannels : 1);
+  return std::stoi(name.substr(name.find(' ') + 1)) > values;
+}
+
+/// A line by itself has few sums for each vector of the output's gradient that is read, which two lines share.
+TEST(FirstLayerTiles, JoinLinesOfFewValues) {
+  struct Shape {
+    int channels, height, width, outs, kernelHeight, kernelWidth, stride;
+    bool joins;
+  };
+  for (const KernelSet* kernels : availableKernels()) {
+    if (kernels->fmaLanes != blockLength) continue;
+    for (const Shape& s : {Shape{2, 60, 60, 48, 2, 2, 2, true}, Shape{1, 100, 76, 7, 3, 3, 1, true},
+                           Shape{1, 40, 40, 32, 1, 5, 1, false}, Shape{1, 40, 40, 48, 1, 2, 2, false}}) {
+      for (const taccLayout_t layout : {taccLayoutNchw, taccLayoutNhwc}) {
+        taccConvDesc_t desc = convolution(taccConvBackwardWeights, 1, s.channels, s.height, s.width, s.outs, 1);
+        desc.kernelHeight = s.kernelHeight;
+        desc.kernelWidth = s.kernelWidth;
+        desc.strideHeight = desc.strideWidth = s.stride;
+        desc.inputLayout = layout;
+        EXPECT_EQ(joinsLines(desc, *kernels), s.joins) << understand(desc).shape.text() << " layout " << layout;
+      }
+    }
   }
 }
 

@@ -32,8 +32,6 @@ constexpr std::size_t leastBlocksOfApart = 8, blocksOfCopy = 8;
 /// What is copied at once, of lines for as many lines of results at least.
 constexpr std::size_t bytesOfCopy = 128 * 1024;
 constexpr int leastLinesOfCopy = 4;
-/// For a line of the cache by itself.
-constexpr double cyclesOfSkippedLine = 12;
 /// For a pixel of a block that is copied.
 constexpr double cyclesOfCopy = 5;
 
@@ -181,8 +179,7 @@ class Depthwise final : public LinesPlan {
     const Shape& s = shape();
     const bool isForward = description_.pass == taccConvForward;
     if (!isForward || isApart(description_) || s.strideWidth <= s.kernelWidth) return 0;
-    return skippedLineCycles(depthwisePartRead(s) * double(s.batch) * s.inBlocks() * static_cast<double>(s.inPlane()),
-                             cyclesOfSkippedLine);
+    return skippedLineCycles(depthwisePartRead(s) * double(s.batch) * s.inBlocks() * static_cast<double>(s.inPlane()));
   }
   double scalingCycles() const {
     constexpr double ofVector = 3, ofLine = 30;

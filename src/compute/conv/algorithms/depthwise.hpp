@@ -113,10 +113,6 @@ enum class DepthwiseMethod { strips, anyStrips, tapSums, tapAdditions };
 /// out.
 double depthwisePartRead(const Shape& shape);
 
-/// What so many floats cost beside moving them, of which strides leave out what is between, where caches are far and
-/// these are not in the L2 cache: `ofLine` cycles for each line of the cache.
-double skippedLineCycles(double floats, double ofLine);
-
 /// Cycles for one image and block of channels, with as many lines of results: multiply-adds of the taps that are
 /// inside, and what begins and ends with every line, for each part of the taps.
 double depthwiseCycles(const Shape& shape, const KernelSet& kernels, DepthwiseMethod method, int resultLines,

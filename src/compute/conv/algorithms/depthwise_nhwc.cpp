@@ -150,7 +150,8 @@ class DepthwiseNhwc final : public ConvPlan {
     const float* const bias = paddedBias(description_, buffers);
     const float* const addend =
         description_.residual ? buffers.residual : (description_.accumulate ? buffers.result : nullptr);
-    const bool isNonTemporal = isNonTemporalResult(description_) && addend == nullptr &&
+    // Short vectors would store lines of the cache in parts, with other pixels' between them.
+    const bool isNonTemporal = isNonTemporalResult(description_) && addend == nullptr && lanes_ == blockLength &&
                                shape().inChannels % blockLength == 0 && isAligned(buffers.result);
     executor.forEach(static_cast<std::size_t>(shape().batch) * lineParts_, [&](std::size_t index, int) {
       const auto image = static_cast<std::ptrdiff_t>(index / lineParts_);
@@ -241,10 +242,10 @@ class DepthwiseNhwc final : public ConvPlan {
 
   /// Strides leave out whole pixels, all of whose channels follow each other.
   double skippedCycles() const {
-    constexpr double cyclesOfLine = 3.5;
     const Shape& s = shape();
     if (description_.pass != taccConvForward || s.strideWidth <= s.kernelWidth) return 0;
-    return skippedLineCycles(depthwisePartRead(s) * double(s.batch) * s.height * s.width * s.inChannels, cyclesOfLine);
+    return skippedLineCycles(depthwisePartRead(s) * double(s.batch) * s.height * s.width * s.inChannels,
+                             cyclesOfSkippedPixelLine);
   }
 
   void findRuns() {

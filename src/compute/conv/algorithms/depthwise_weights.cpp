@@ -77,11 +77,6 @@ double depthwisePartRead(const Shape& s) {
   return std::min(1., double(s.kernelHeight) / s.strideHeight) * std::min(1., double(s.kernelWidth) / s.strideWidth);
 }
 
-double skippedLineCycles(double floats, double ofLine) {
-  if (!hasFarCaches() || staysInL2(static_cast<std::size_t>(floats * sizeof(float)))) return 0;
-  return ofLine * floats / blockLength;
-}
-
 double depthwiseBlocks(const Shape& s, const KernelSet& kernels) {
   // Without them the others' waiting is not hidden.
   const double computed = double(roundUp(s.inChannels, kernels.fmaLanes)) / blockLength;

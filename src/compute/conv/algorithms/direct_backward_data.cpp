@@ -78,7 +78,9 @@ class DirectBackwardData final : public ConvPlan {
 
   std::size_t packedFloats() const override { return packedFloats_; }
   double predictedSeconds() const override {
-    double cycles = cyclesOf(phases_) * double(shape().lines()) * shape().groups;
+    double ofImage = cyclesOf(phases_);
+    if (phases_.size() == 1) ofImage = std::max(ofImage, phases_.front().driver.storingCycles());
+    double cycles = ofImage * double(shape().lines()) * shape().groups;
     if (phases_.size() > 1) {
       const double bytes =
           double(shape().batch) * shape().inBlocks() * static_cast<double>(shape().inPlane()) * sizeof(float);

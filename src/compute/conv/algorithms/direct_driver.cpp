@@ -19,7 +19,7 @@ constexpr std::size_t inputBytesAtOnce = 384 * 1024;
 
 /// Lines of few pixels read more weights, for what they multiply, than the L2 cache gives: theirs stay in the L1 cache.
 constexpr int pixelsOfFew = 5;
-constexpr std::size_t weightBytesOfFew = 24 * 1024;
+constexpr std::size_t weightBytesOfFew = 36 * 1024;
 
 /// What a permuted tile costs beside, whatever its width: its tables of lanes.
 constexpr double cyclesOfPermutedTile = 20;
@@ -185,8 +185,10 @@ void DirectDriver::chooseChunks() {
   const std::size_t weightBytes = rows_ * static_cast<std::size_t>(mostBlocks) * blockLength * sizeof(float);
   // Weights of a block of input, beside those of others.
   const bool isOfPairs = kernels_.blockPixel < blockLength;
-  const bool areFew = shape_.outWidth <= pixelsOfFew && shape_.outHeight > 1 && !isOfPairs &&
-                      weightBytes / inBlocks <= weightBytesOfFew;
+  int pixels = 0;
+  for (const Tile& tile : tiles_) pixels = std::max(pixels, tile.pixels);
+  const bool areFew =
+      pixels <= pixelsOfFew && shape_.outHeight > 1 && !isOfPairs && weightBytes / inBlocks <= weightBytesOfFew;
   const std::size_t bytesAtOnce = areFew ? weightBytesOfFew : weightBytesAtOnce;
   const std::size_t chunks =
       shape_.isScattered ? 1 : std::clamp<std::size_t>((weightBytes + bytesAtOnce - 1) / bytesAtOnce, 1, inBlocks);

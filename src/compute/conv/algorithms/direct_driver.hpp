@@ -135,6 +135,8 @@ class DirectDriver {
   std::string tileName() const;
   /// Cycles for one image by the model.
   double cycles() const { return cycles_; }
+  /// What storing one takes, however little is multiplied, if all of its lines of the cache are stored in one go.
+  double storingCycles() const;
 
   /// Orders the weights as run() reads them: write(to, outBlock, inBlock, tap, value) writes the 16 output channels of
   /// one input value to `to`.

@@ -33,7 +33,8 @@ class DirectForward final : public ConvPlan {
   }
   double predictedSeconds() const override {
     const Shape& s = shape();
-    const double cycles = driver_.cycles() * s.lines() * s.groups + cutGroupCycles(description_);
+    const double ofImage = std::max(driver_.cycles(), driver_.storingCycles());
+    const double cycles = ofImage * s.lines() * s.groups + cutGroupCycles(description_);
     return (std::max(cycles, farTransferCycles(touchedBytes(description_), 12)) + skippedCycles()) / assumedHertz;
   }
 
@@ -90,11 +91,10 @@ class DirectForward final : public ConvPlan {
   /// Of far caches, for lines of the cache that wide strides leave others between, which products do not hide: where
   /// they come first, and again for other outputs.
   double skippedCycles() const {
-    constexpr int leastStride = 3;
-    constexpr double ofLine = 12, ofLineAgain = 6;
-    const double cyclesOfLine = ofLine + ofLineAgain * (static_cast<double>(driver_.groups().size()) - 1);
+    const double cyclesOfLine =
+        cyclesOfSkippedLine + cyclesOfSkippedLineAgain * (static_cast<double>(driver_.groups().size()) - 1);
     const Shape& s = shape();
-    if (s.strideWidth < leastStride) return 0;
+    if (s.strideWidth < leastSkippingStride) return 0;
     const double floats = double(s.lines()) * s.groups * s.inBlocks() * static_cast<double>(s.inPlane());
     return skippedLineCycles(depthwisePartRead(s) * floats, cyclesOfLine);
   }

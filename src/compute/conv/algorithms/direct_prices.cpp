@@ -154,6 +154,17 @@ double DirectDriver::apartLineCycles(int blocks, double products) const {
   return apart + (shape_.isCut && shape_.outBlocks > blocks ? std::max(0.0, ofCutLine * lines - products) : 0);
 }
 
+double DirectDriver::storingCycles() const {
+  // Of a line of the cache. Of pixels whose blocks follow each other, the lines of a tile lie the further apart, and
+  // are on the fewer places of the L1 cache, the more blocks there are.
+  constexpr double ofLine = 5.2, ofApartLine = 6, ofBlock = 0.1, mostOfApartLine = 9.5;
+  // Of fewer channels than a block several pixels share a line.
+  const double partOfLine = std::min<double>(1, double(shape_.outPixel) / blockLength);
+  const double lines = double(shape_.outHeight) * shape_.outWidth * shape_.outBlocks * partOfLine;
+  const double cycles = hasApartBlocks() ? std::min(mostOfApartLine, ofApartLine + ofBlock * shape_.outBlocks) : ofLine;
+  return storedCycles(lines * bytesOfRow * shape_.images, lines, cycles);
+}
+
 DirectDriver::Blocking DirectDriver::chooseBlocking(int outBlocks) const {
   Blocking best{};
   const double inside = insideLines();

@@ -30,10 +30,11 @@ bool isFewChannels(const Description& d, bool isDilated) {
          d.shape.groups == 1 && (d.shape.dilationWidth == 1 || canBeApart);
 }
 
-FewChannelsImage::FewChannelsImage(const Description& d)
+FewChannelsImage::FewChannelsImage(const Description& d, bool isWhole)
     : shape_(d.shape),
       isNhwc_(d.inputLayout == taccLayoutNhwc && d.shape.inChannels > 1),  // pixels of one channel are a plane
-      isCopied_(shape_.padHeight != 0 || shape_.padWidth != 0 || shape_.dilationWidth != 1) {
+      isWhole_(isWhole),
+      isCopied_(shape_.padHeight != 0 || shape_.padWidth != 0 || phases() != 1) {
   const int width = roundUp(shape_.width + 2 * shape_.padWidth, phases());
   line_ = std::ptrdiff_t{width} * pixel();
   linesAtOnce_ = shape_.outHeight;

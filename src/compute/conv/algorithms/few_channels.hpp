@@ -1,7 +1,8 @@
 // The first layer of a network: its image has one or three channels, in the layout of the framework. The kernels then
 // take what lies next to each other in memory as the values of a pixel: in NCHW a line of the kernel in one channel, in
 // NHWC a line of the kernel in all channels. For that, lines are copied between zeros where there is padding. Where the
-// taps of a line are apart, each copy is as many shorter lines as they are pixels apart, of every so many pixels.
+// taps of a line are apart, the gradient of the weights copies each as several shorter lines, of every so many pixels,
+// and forward a tap is a run by itself.
 #pragma once
 
 #include <cstddef>
@@ -19,14 +20,17 @@ bool isFewChannels(const Description& d, bool isDilated = false);
 /// Some lines of an image as the kernels read them.
 class FewChannelsImage {
  public:
-  explicit FewChannelsImage(const Description& d);
+  /// `isWhole`: lines are copied whole where taps are apart too, and a run of values is that of one tap.
+  explicit FewChannelsImage(const Description& d, bool isWhole = false);
 
   int blocks() const { return isNhwc_ ? 1 : shape_.inChannels; }  // runs of values for each line of the kernel
-  int values() const { return isNhwc_ ? shape_.kernelWidth * shape_.inChannels : shape_.kernelWidth; }
+  int values() const { return tapsOfRun() * (isNhwc_ ? shape_.inChannels : 1); }
+  /// All of a line of the kernel, where they lie side by side.
+  int tapsOfRun() const { return isWhole_ && shape_.dilationWidth > 1 ? 1 : shape_.kernelWidth; }
   std::ptrdiff_t pixel() const { return isNhwc_ ? shape_.inChannels : 1; }
   std::ptrdiff_t line() const { return line_; }
   /// Lines that one is copied as, of every so many pixels, and floats of each.
-  int phases() const { return shape_.dilationWidth; }
+  int phases() const { return isWhole_ ? 1 : shape_.dilationWidth; }
   std::ptrdiff_t phaseLine() const { return line_ / phases(); }
   std::ptrdiff_t plane() const { return plane_; }  // from block to block
   /// Output lines that are copied at once; all when nothing has to be copied.
@@ -57,6 +61,7 @@ class FewChannelsImage {
 
   Shape shape_;
   bool isNhwc_;
+  bool isWhole_;
   bool isCopied_;
   int linesAtOnce_;
   std::ptrdiff_t line_, plane_;

@@ -40,7 +40,11 @@ DirectShape shapeOf(const Description& d, const FewChannelsImage& image) {
   c.strideHeight = s.strideHeight;
   c.strideWidth = s.strideWidth;
   c.isScattered = true;
-  for (int r = 0; r < s.kernelHeight; ++r) c.taps.push_back({r * s.dilationHeight, 0});
+  for (int r = 0; r < s.kernelHeight; ++r) {
+    for (int t = 0; t < s.kernelWidth; t += image.tapsOfRun()) {
+      c.taps.push_back({r * s.dilationHeight, t * s.dilationWidth});
+    }
+  }
   if (s.isProduct()) {  // one long line
     c.inWidth *= c.inHeight;
     c.outWidth *= c.outHeight;
@@ -77,6 +81,14 @@ DirectShape edgeShape(const DirectShape& inside, const Shape& s, const FewChanne
   return c;
 }
 
+/// Whether dilation lies between what a tile reads, or a stride where it comes from behind the L2 cache. The next one
+/// then begins no sooner.
+bool readsApart(const Shape& s) {
+  const double bytes = double(s.batch) * s.inChannels * s.height * s.width * sizeof(float);
+  const bool skipsPixels = s.kernelWidth == 1 && s.strideWidth > 1;
+  return s.dilationWidth > 1 || (skipsPixels && !staysInL2(static_cast<std::size_t>(bytes)));
+}
+
 /// A driver with its weights, and where it begins.
 struct PlacedDriver {
   DirectDriver driver;
@@ -93,7 +105,7 @@ class FewChannelsForward final : public ConvPlan {
         image_(image),
         inside_(d.shape),
         isNonTemporal_(isNonTemporalResult(d)),
-        partTaken_(hasTwoWideUnits(kernels) && d.shape.outBlocks() == 1 ? 0.8 : 1) {
+        partTaken_(hasTwoWideUnits(kernels) && d.shape.outBlocks() == 1 && !readsApart(d.shape) ? 0.8 : 1) {
     place(std::move(driver), 0, 0, 0);
     if (!canReadInside()) return;
     placeInside(kernels);
@@ -116,9 +128,10 @@ class FewChannelsForward final : public ConvPlan {
   void pack(const float* weights, float* packed) const override {
     const bool isNhwc = description_.inputLayout == taccLayoutNhwc;
     for (const PlacedDriver& placed : drivers_) {
-      placed.driver.pack(packed + placed.packed, [&](float* to, int outBlock, int inBlock, int r, int value) {
+      placed.driver.pack(packed + placed.packed, [&](float* to, int outBlock, int inBlock, int run, int value) {
         const int channel = isNhwc ? value % shape().inChannels : inBlock;
-        const int column = placed.firstTap + (isNhwc ? value / shape().inChannels : value);
+        const int r = run / runsOfLine(), firstTap = placed.firstTap + run % runsOfLine() * image_.tapsOfRun();
+        const int column = firstTap + (isNhwc ? value / shape().inChannels : value);
         const WeightBlock block = weightBlock(shape(), description_.weightLayout, 0, outBlock, 0, r, column);
         const float* const from = weights + block.base + channel * block.inStep;
         for (int k = 0; k < blockLength; ++k) to[k] = k < block.outs ? from[k * block.outStep] : 0.0F;
@@ -149,7 +162,11 @@ class FewChannelsForward final : public ConvPlan {
   // The first driver reads copied lines. Behind it, if the image is read where it is, are that for the pixels inside
   // and one for each column at the edges.
   bool readsInside() const { return drivers_.size() > 1; }
-  bool canReadInside() const { return image_.copiesWholeLines() && !inside_.isEmpty() && !inside_.hasEmptyColumns; }
+  bool canReadInside() const {
+    return image_.copiesWholeLines() && !inside_.isEmpty() && !inside_.hasEmptyColumns && runsOfLine() == 1;
+  }
+  /// Runs of values of a line of the kernel, in a channel or in all.
+  int runsOfLine() const { return shape().kernelWidth / image_.tapsOfRun(); }
   void place(DirectDriver driver, int firstTap, std::ptrdiff_t input, std::ptrdiff_t output) {
     const std::ptrdiff_t packed = drivers_.empty() ? 0 : static_cast<std::ptrdiff_t>(endOfPacked());
     drivers_.push_back({std::move(driver), firstTap, packed, input, output});
@@ -170,11 +187,15 @@ class FewChannelsForward final : public ConvPlan {
   /// For an image.
   double copyingCycles() const {
     const double parts = shape().isProduct() ? 1 : double(shape().outHeight) / image_.linesAtOnce();
-    return drivers_.front().driver.cycles() * parts * image_.insidePart() + image_.copyCycles();
+    const DirectDriver& driver = drivers_.front().driver;
+    return std::max(driver.cycles() * image_.insidePart(), driver.storingCycles()) * parts + image_.copyCycles();
   }
   double insideCycles() const {
     double cycles = copyingCycles() * (shape().outHeight - inside_.lines.size()) / shape().outHeight;
-    for (std::size_t i = 1; i < drivers_.size(); ++i) cycles += callCycles + drivers_[i].driver.cycles();
+    for (std::size_t i = 1; i < drivers_.size(); ++i) {
+      const DirectDriver& driver = drivers_[i].driver;
+      cycles += callCycles + (i == 1 ? std::max(driver.cycles(), driver.storingCycles()) : driver.cycles());
+    }
     return cycles;
   }
 
@@ -250,8 +271,8 @@ class FewChannelsForward final : public ConvPlan {
                        .endGroup = placed.driver.groups().size(),
                        .activation = description_.activation,
                        .isNonTemporal = isNonTemporal_ && isAligned(buffers.result),
-                       .firstTap = static_cast<std::size_t>(inside.first),
-                       .endTap = static_cast<std::size_t>(inside.end)});
+                       .firstTap = static_cast<std::size_t>(inside.first * runsOfLine()),
+                       .endTap = static_cast<std::size_t>(inside.end * runsOfLine())});
   }
 
   Description description_;
@@ -265,11 +286,13 @@ class FewChannelsForward final : public ConvPlan {
 }  // namespace
 
 bool servesFewChannelsForward(const Description& d) {
-  return d.pass == taccConvForward && isFewChannels(d) && hasBlockSteps(d.outputLayout);
+  Description sideBySide = d;
+  sideBySide.shape.dilationWidth = 1;  // where taps are apart is as good
+  return d.pass == taccConvForward && isFewChannels(sideBySide) && hasBlockSteps(d.outputLayout);
 }
 
 std::unique_ptr<ConvPlan> makeFewChannelsForward(const Description& d, const KernelSet& kernels) {
-  const FewChannelsImage image(d);
+  const FewChannelsImage image(d, true);
   return std::make_unique<FewChannelsForward>(d, kernels, image, DirectDriver(shapeOf(d, image), kernels));
 }
 

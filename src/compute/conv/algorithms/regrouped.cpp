@@ -129,8 +129,11 @@ class Regrouped final : public ConvPlan {
     const double bytes = double(s.batch) * static_cast<double>(in_.imageFloats() + out_.imageFloats()) * sizeof(float);
     // Lines that two groups share are fetched, and written, twice.
     const double times = hasFarCaches() ? 2 : 1;
+    // The plan of a group knows of its own weights only, which others have driven out of the caches.
+    constexpr double bytesOfWeights = 9;
+    const double weights = parts() * farTransferCycles(double(packedFloats() * sizeof(float)), bytesOfWeights);
     return s.groups * (parts() * first_->predictedSeconds() + times * s.batch * copied / assumedHertz) +
-           times * transferCycles(bytes, 12) / assumedHertz;
+           (times * transferCycles(bytes, 12) + weights) / assumedHertz;
   }
 
   void run(const Buffers& buffers, const TaskExecutor& executor) const override {

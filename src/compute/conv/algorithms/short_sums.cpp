@@ -145,7 +145,8 @@ class ShortSums final : public ConvPlan {
     const double moved = isNonTemporal_ ? streamedCycles(written, bytesOfMemory) + transferCycles(read, bytesOfMemory)
                                         : transferCycles(written + read, bytesOfMemory);
     // Products of short vectors take long enough to hide what is fetched meanwhile.
-    return (areShort_ ? std::max(cycles, moved) : overlappedCycles(cycles, moved)) / assumedHertz;
+    const double near = storingCycles(written, cycles);
+    return std::max(near, areShort_ ? std::max(cycles, moved) : overlappedCycles(cycles, moved)) / assumedHertz;
   }
 
   void pack(const float* weights, float* packed) const override {
@@ -187,6 +188,17 @@ class ShortSums final : public ConvPlan {
   }
 
  private:
+  /// With what storing `written` bytes to the L2 cache takes. From a quarter of that cache on it takes longer, and some
+  /// of it is not hidden behind the products.
+  double storingCycles(double written, double products) const {
+    constexpr double ofLine = 4.5, ofLineMore = 2, notHidden = 0.3;
+    const double quarter = static_cast<double>(l2CacheBytes()) / 4;
+    const double part = std::clamp(written / quarter - 1, 0.0, 1.0);
+    const double lines = written / (blockLength * sizeof(float));
+    const double stored = storedCycles(written, lines, ofLine + ofLineMore * part);
+    return std::max(products, stored) + notHidden * part * std::min(products, stored);
+  }
+
   /// Where vectors are long, products of more values than these take as long as fetching what they are written to.
   static constexpr int mostFetching = 16;
 

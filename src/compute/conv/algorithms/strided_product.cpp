@@ -135,10 +135,14 @@ class StridedProduct final : public ConvPlan {
     if (isOfPlanes(description_)) {
       const bool isData = description_.pass == taccConvBackwardData;
       const double floats = (isData ? dense + whole : dense) / sizeof(float);
-      // Small products of groups hide nothing of what a float and a line cost.
-      const double lines = double(shape().batch) * static_cast<double>(planes()) * shape().outHeight;
-      const double beside = shape().groups > 1 ? 1.3 * dense / sizeof(float) + 15 * lines : 0;
-      return (0.2 * floats + beside + transferCycles(isData ? whole : dense, 8)) / assumedHertz;
+      // Small products of groups hide nothing of what a float costs.
+      const int linesOfPlane = isData && !clearsPlanes() ? shape().height : shape().outHeight;
+      const double lines = double(shape().batch) * static_cast<double>(planes()) * linesOfPlane;
+      const double ofLine = isData ? 8 : 15;
+      // Where lines are read every line of the cache is, in no order that hardware looks ahead in.
+      const double moved = isData ? transferCycles(whole, 8) : transferCycles(lines * shape().width * sizeof(float), 5);
+      const double beside = ofLine * lines + (shape().groups > 1 ? 1.3 * dense / sizeof(float) : 0);
+      return (0.2 * floats + beside + moved) / assumedHertz;
     }
     if (description_.pass == taccConvBackwardData) {
       // What is stored past far caches is one stream, and all that there is to it.
@@ -147,10 +151,7 @@ class StridedProduct final : public ConvPlan {
       const double pixels = whole / (blockLength * sizeof(float)), cyclesOfPixel = shape().strideWidth > 2 ? 5 : 0;
       return ((dense + whole) / bytesOfCycle + cyclesOfPixel * pixels + transferCycles(whole, 8)) / assumedHertz;
     }
-    constexpr int leastStride = 3;
-    constexpr double cyclesOfLine = 12;
-    const double skipped =
-        shape().strideWidth < leastStride ? 0 : skippedLineCycles(dense / sizeof(float), cyclesOfLine);
+    const double skipped = shape().strideWidth < leastSkippingStride ? 0 : skippedLineCycles(dense / sizeof(float));
     return (2 * dense / bytesOfCycle + transferCycles(dense, 8) + skipped) / assumedHertz;
   }
 
@@ -220,14 +221,32 @@ class StridedProduct final : public ConvPlan {
     });
   }
 
+  /// Of gradients in NCHW between wide strides, which are mostly zeros.
+  bool clearsPlanes() const { return shape().strideWidth > 2 && !description_.accumulate; }
+  void clearAndSpread(const float* pixels, float* images, const TaskExecutor& executor) const {
+    const Shape& s = shape();
+    const std::ptrdiff_t dense = std::ptrdiff_t{s.outHeight} * s.outWidth, whole = std::ptrdiff_t{s.height} * s.width;
+    executor.forEach(planes() * static_cast<std::size_t>(images_), [&](std::size_t index, int) {
+      const auto plane = static_cast<std::ptrdiff_t>(index);
+      float* const to = images + plane * whole;
+      const float* from = pixels + plane * dense;
+      std::memset(to, 0, static_cast<std::size_t>(whole) * sizeof(float));
+      for (int y = 0; y < s.outHeight; ++y) {
+        float* const line = to + std::ptrdiff_t{y} * s.strideHeight * s.width;
+        for (int x = 0; x < s.outWidth; ++x) line[std::ptrdiff_t{x} * s.strideWidth] = *from++;
+      }
+    });
+  }
+
   void spreadFloats(const float* pixels, float* images, const TaskExecutor& executor) const {
+    if (clearsPlanes()) return clearAndSpread(pixels, images, executor);
     const Shape& s = shape();
     const std::ptrdiff_t step = s.strideWidth;
     forEachLine(s.height, executor, [&](std::ptrdiff_t plane, std::ptrdiff_t y) {
       float* const line = images + (plane * s.height + y) * s.width;
       const float* const from = pixels + (plane * s.outHeight + y / s.strideHeight) * s.outWidth;
       const bool isRead = y % s.strideHeight == 0;
-      if (!description_.accumulate && (!isRead || step > 2)) std::fill_n(line, s.width, 0.0F);
+      if (!description_.accumulate && !isRead) std::fill_n(line, s.width, 0.0F);
       if (!isRead) return;
       if (description_.accumulate) {
         for (std::ptrdiff_t x = 0; x < s.outWidth; ++x) line[x * step] += from[x];
