@@ -8,6 +8,7 @@
 #include "compute/conv/amx/amx_kernels.hpp"
 #include "compute/conv/kernels/depthwise_nhwc_kernels.hpp"
 #include "compute/conv/kernels/depthwise_planes_kernels.hpp"
+#include "compute/conv/kernels/depthwise_three_kernels.hpp"
 #include "compute/conv/kernels/joined_lines_kernels.hpp"
 #include "compute/conv/kernels/kernels.hpp"
 #include "compute/conv/kernels/plain_kernels.hpp"
@@ -30,6 +31,7 @@ struct KernelModule {
   decltype(&conv::set##ShortSums) set##ShortSums;                         \
   decltype(&conv::set##DepthwiseNhwc) set##DepthwiseNhwc;                 \
   decltype(&conv::set##JoinedLines) set##JoinedLines;                     \
+  decltype(&conv::set##DepthwiseThree) set##DepthwiseThree;               \
   decltype(&layers::set##Table) set##Table;
   TACC_KERNEL_SETS(TACC_MEMBER)
 #undef TACC_MEMBER
@@ -68,6 +70,8 @@ constexpr std::uint64_t kernelLayout() {
                                    sizeof(conv::ShortSumsCall),
                                    sizeof(conv::JoinedLinesKernels),
                                    sizeof(conv::JoinedLinesCall),
+                                   sizeof(conv::DepthwiseThreeKernels),
+                                   sizeof(conv::DepthwiseThreeCall),
                                    sizeof(conv::DepthwiseNhwcKernels),
                                    sizeof(conv::DepthwiseNhwcCall),
                                    sizeof(conv::DepthwiseNhwcGradientCall),

@@ -44,16 +44,17 @@ const KernelModule& kernelModule() {
 
 }  // namespace
 
-#define TACC_DEFINE(set, isThere)                                                                              \
-  const conv::KernelSet& conv::set##Kernels() { return kernelModule().set##Kernels(); }                        \
-  const conv::PlaneKernels& conv::set##PlaneKernels() { return kernelModule().set##PlaneKernels(); }           \
-  const conv::DepthwisePlaneKernels& conv::set##DepthwisePlaneKernels() {                                      \
-    return kernelModule().set##DepthwisePlaneKernels();                                                        \
-  }                                                                                                            \
-  const conv::PlainKernels& conv::set##PlainKernels() { return kernelModule().set##PlainKernels(); }           \
-  const conv::ShortSumsKernels& conv::set##ShortSums() { return kernelModule().set##ShortSums(); }             \
-  const conv::DepthwiseNhwcKernels& conv::set##DepthwiseNhwc() { return kernelModule().set##DepthwiseNhwc(); } \
-  const conv::JoinedLinesKernels& conv::set##JoinedLines() { return kernelModule().set##JoinedLines(); }       \
+#define TACC_DEFINE(set, isThere)                                                                                 \
+  const conv::KernelSet& conv::set##Kernels() { return kernelModule().set##Kernels(); }                           \
+  const conv::PlaneKernels& conv::set##PlaneKernels() { return kernelModule().set##PlaneKernels(); }              \
+  const conv::DepthwisePlaneKernels& conv::set##DepthwisePlaneKernels() {                                         \
+    return kernelModule().set##DepthwisePlaneKernels();                                                           \
+  }                                                                                                               \
+  const conv::PlainKernels& conv::set##PlainKernels() { return kernelModule().set##PlainKernels(); }              \
+  const conv::ShortSumsKernels& conv::set##ShortSums() { return kernelModule().set##ShortSums(); }                \
+  const conv::DepthwiseNhwcKernels& conv::set##DepthwiseNhwc() { return kernelModule().set##DepthwiseNhwc(); }    \
+  const conv::JoinedLinesKernels& conv::set##JoinedLines() { return kernelModule().set##JoinedLines(); }          \
+  const conv::DepthwiseThreeKernels& conv::set##DepthwiseThree() { return kernelModule().set##DepthwiseThree(); } \
   const layers::LayerKernels& layers::set##Table() { return kernelModule().set##Table(); }
 TACC_KERNEL_SETS(TACC_DEFINE)
 #undef TACC_DEFINE

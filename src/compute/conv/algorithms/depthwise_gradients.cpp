@@ -3,9 +3,11 @@
 // strides or of tall kernels, and of the weights of other kernels, a tap at a time along the lines.
 #include <algorithm>
 #include <numeric>
+#include <optional>
 
 #include "compute/conv/algorithms.hpp"
 #include "compute/conv/algorithms/depthwise.hpp"
+#include "compute/conv/algorithms/depthwise_three.hpp"
 #include "compute/conv/core_model.hpp"
 #include "compute/conv/task_balance.hpp"
 #include "compute/conv/task_partition.hpp"
@@ -78,6 +80,7 @@ class DepthwiseGradients final : public ConvPlan {
         blocksOfTurn_ = std::max<std::size_t>(1, most);
       }
     }
+    if (d.pass == taccConvBackwardWeights && !isFetched_ && ahead_ == 0) three_ = DepthwiseThree::find(d, kernels);
     // As few groups of blocks as leave every worker something: those of an image follow each other in memory.
     const auto blocks = static_cast<std::size_t>(s.inBlocks());
     blockGroups_ = balancedCut({parts_, blocks}, static_cast<std::size_t>(d.maxWorkers)).rowParts;
@@ -112,7 +115,8 @@ class DepthwiseGradients final : public ConvPlan {
     const double bytesOfSums =
         std::min(hasOneTap ? coreModel().mostOfOneTap : 12.0, skipsColumns && hasTwoWideUnits(kernels_) ? 8.0 : 12.0);
     const double ofNumbers = readsBfloat16(description_) ? cyclesOfBfloat16 : 1;
-    const double cycles = ofNumbers * depthwiseCycles(shape(), kernels_, method, lines, taps_.size());
+    const double cycles = three_ ? DepthwiseThree::cycles(description_, kernels_)
+                                 : ofNumbers * depthwiseCycles(shape(), kernels_, method, lines, taps_.size());
     return std::max(computed * cycles + planes * apartCycles(),
                     transferCycles(floats * static_cast<double>(bytesOfNumber(description_)),
                                    isData ? bytesOfResult / (1 + 0.25 * shape().kernelHeight) : bytesOfSums)) /
@@ -188,11 +192,15 @@ class DepthwiseGradients final : public ConvPlan {
     const Shape& s = shape();
     const auto count = static_cast<std::size_t>(s.inBlocks());
     const auto sumsOf = [&](std::size_t block) { return sums + (part * count + block) * sumFloats(); };
+    const auto height = static_cast<std::size_t>(s.outHeight);
+    const TaskPart lines = partOf(height * static_cast<std::size_t>(s.batch), parts_, part);
+    if (three_) {
+      three_->sum(buffers, blocks, lines, accumulates, sumsOf(blocks.from));
+      return;
+    }
     for (std::size_t block = blocks.from; block < blocks.to && !accumulates; ++block) {
       std::fill_n(sumsOf(block), sumFloats(), 0.0F);
     }
-    const auto height = static_cast<std::size_t>(s.outHeight);
-    const TaskPart lines = partOf(height * static_cast<std::size_t>(s.batch), parts_, part);
     const auto turn = isApart(description_) ? static_cast<std::size_t>(linesInTurn_) : height;
     for (std::size_t line = lines.from; line < lines.to;) {
       const std::size_t image = line / height;
@@ -370,6 +378,7 @@ class DepthwiseGradients final : public ConvPlan {
   std::size_t blocksOfTurn_ = 1;  // that kernels go through together, where pixels are apart
   std::size_t parts_ = 1;
   std::size_t blockGroups_ = 1;
+  std::optional<DepthwiseThree> three_;  // sums in place of the other kernels
 };
 
 }  // namespace

@@ -76,8 +76,8 @@ class DirectBackwardWeights final : public ConvPlan {
     const double times = s.outBlocks() == 1 && kernels_.fmaLanes == blockLength ? 2 : 1;
     // Taps of one block of outputs find little of what they read in the L1 cache where pixels are far apart.
     const double again = areFarApart() && !isProduct() && s.outBlocks() == 1 && hasTwoWideUnits(kernels_) ? 1.35 : 1;
-    const double cycles =
-        s.groups * (again * s.batch * steps * ofPixel + beside) + deliveryCycles() + cutGroupCycles(description_);
+    const double cycles = s.groups * (again * s.batch * steps * ofPixel + beside) + deliveryCycles() +
+                          cutGroupCycles(description_) + skippedCycles();
     return std::max(cycles, farTransferCycles(times * touchedBytes(description_), 12)) / assumedHertz;
   }
 
@@ -126,6 +126,17 @@ class DirectBackwardWeights final : public ConvPlan {
       steps += ceilDivide(std::max(0, pixels), kernels_.pixelsOfStep);
     }
     return steps;
+  }
+  /// Of a product, for pixels between others that its stride leaves out: they fall on a part of the L2 cache's sets,
+  /// and for those that do not stay there each tile of outputs waits.
+  double skippedCycles() const {
+    constexpr double ofLine = 9;
+    const Shape& s = shape();
+    if (!hasFarCaches() || !isProduct() || s.strideWidth == 1 || in_.pixel != blockLength) return 0;
+    const double lines = double(s.batch) * s.groups * inBlocks() * s.outHeight * s.outWidth;
+    const double bytes = lines * blockLength * sizeof(float);
+    if (staysInL2(static_cast<std::size_t>(bytes * s.strideWidth))) return 0;
+    return ofLine * lines * static_cast<double>(outParts_.size());
   }
   /// Of bringing the result to KCRS.
   double deliveryCycles() const {
@@ -379,11 +390,14 @@ class DirectBackwardWeights final : public ConvPlan {
   }
 
   /// All taps of one block of input channels, or of as many as the call says, and one part of the output channels, for
-  /// some lines. `isCleared`: the result is zero where no tap is inside.
-  void runPair(GradientCall call, Lines lines, const OutPart& outs, int inBlock, FirstRead isFirst, bool isCleared,
+  /// some lines. `isCleared`: the result is zero where no tap is inside. The call is no copy, which could not begin
+  /// before what was just stored in it is in the L1 cache: a third of the time of a tile of few pixels.
+  void runPair(GradientCall& call, Lines lines, const OutPart& outs, int inBlock, FirstRead isFirst, bool isCleared,
                const float* input, const float* gradient, float* result) const {
     const Shape& s = shape();
     const int rows = std::min(blockLength, s.inPerGroup() - inBlock * blockLength);
+    const int images = call.images;
+    const bool accumulates = call.accumulate;
     call.beginsWithin = outs.beginsWithin();
     call.endsWithin = outs.to % 2 != 0 && outs.endBlock() == outBlocks();
     const GradientKernel* const kernels =
@@ -424,14 +438,12 @@ class DirectBackwardWeights final : public ConvPlan {
         const int pixels = call.pixels, chunks = call.lines == 1 ? partsOfPixels(call, outs) : 1;
         const bool isFetched = chunks > 1 && isFetchedAhead();
         const float* const tapGradient = call.gradient;
-        const bool accumulates = call.accumulate;
         for (int chunk = 0, first = 0; chunk < chunks; ++chunk, first += call.pixels) {
           call.pixels = partSize(pixels, chunks, chunk);
           call.gradient = tapGradient + first * call.gradientPixel;
           call.accumulate = accumulates || first > 0;
           for (std::size_t p = 0; p < parts.size(); p += static_cast<std::size_t>(call.parts)) {
             const WeightTiles::Part& part = parts[p];
-            // In place: a copy could not begin before these stores have ended.
             call.input = tapInput + first * call.inputPixel + part.from;
             call.output = tapResult + part.from * blockLength + half;
             call.inputAhead = isFetched && isFirst.input && p == 0 ? call.pixels * call.inputPixel : 0;
@@ -440,6 +452,7 @@ class DirectBackwardWeights final : public ConvPlan {
           }
         }
         call.accumulate = accumulates;
+        call.images = images;
       }
     }
   }

@@ -88,8 +88,8 @@ class FewChannelsBackwardWeights final : public ConvPlan {
     const double summed = joined_
                               ? joinedCycles(lines, runs)
                               : lines * image_.insidePart() * shape().outWidth * sweeps * tiles_.cyclesOfPixel + beside;
-    const double cycles =
-        summed + added + shape().batch * (image_.copyCycles() + (readsInside_ ? edgeCycles() - savedCycles() : 0));
+    const double cycles = summed + added + apartCycles(lines) +
+                          shape().batch * (image_.copyCycles() + (readsInside_ ? edgeCycles() - savedCycles() : 0));
     const double linesOfCache = double(shape().batch) * double(shape().outBlocks() * shape().outPlane()) / blockLength;
     constexpr double cyclesOfApart = 45;  // a line of the cache by itself
     const double apart = isApart() && hasFarCaches() ? cyclesOfApart * linesOfCache : 0;
@@ -119,6 +119,18 @@ class FewChannelsBackwardWeights final : public ConvPlan {
     const double turns = ceilDivide(shape().outHeight, linesInTurn_);
     return lines * (shape().outWidth * joined_->cyclesOfPixel + joined_->cyclesOfLine) +
            runs * turns * joined_->cyclesOfCall;
+  }
+  /// For lines of an output in NHWC: hardware does not look ahead over pixels, of which tiles read a few blocks, and
+  /// vectors that begin anywhere are parts of two lines of the cache. Fitted to layers of 3 to 8 channels.
+  double apartCycles(double lines) const {
+    const Shape& s = shape();
+    if (blockSteps(description_.outputLayout, s.outChannels, s.outHeight, s.outWidth).pixel == blockLength) return 0;
+    constexpr double ofVector = 2.7, ofCut = 1.5;
+    // Whole pixels are in the L1 cache for all lines of the kernel but one.
+    const double lineParts = joined_ ? double(joined_->lineParts.size()) : kernelLines();
+    const double reads =
+        (joined_ ? 1 : double(tiles_.rowParts.size())) * (tiles_.blockParts.size() > 1 ? lineParts : 1);
+    return lines * s.outWidth * s.outBlocks() * reads * (ofVector + (isCut() ? ofCut : 0));
   }
   /// Of a worker.
   std::size_t scratchFloats() const { return image_.scratchFloats() * static_cast<std::size_t>(imagesTogether_); }
@@ -260,11 +272,13 @@ class FewChannelsBackwardWeights final : public ConvPlan {
   }
   /// Lines of the gradient of the largest tile's blocks that are gone through for all values.
   int chooseLinesInTurn() const {
-    constexpr int bytesInTurn = 24 * 1024;
+    constexpr int bytesInTurn = 24 * 1024, leastPixels = 96;  // of a call, or how it begins is felt
+    const std::ptrdiff_t leastLines = ceilDivide(leastPixels * image_.phases(), shape().outWidth);
     const std::ptrdiff_t lineBytes =
         std::ptrdiff_t{shape().outWidth} * tiles_.blockParts.front().size() * blockLength * sizeof(float);
     const bool isOneTile = kernelLines() == 1 || (joined_ && kernelLines() <= joined_->lines);
-    return isOneTile ? shape().outHeight : static_cast<int>(std::max<std::ptrdiff_t>(1, bytesInTurn / lineBytes));
+    return isOneTile ? shape().outHeight
+                     : static_cast<int>(std::max<std::ptrdiff_t>(leastLines, bytesInTurn / lineBytes));
   }
 
   /// Images of few pixels whose sums stay in registers, while what is read of all of them is in the L1 cache.

@@ -367,7 +367,9 @@ class GroupedBackwardWeights final : public ConvPlan {
     return steps.offsets[static_cast<std::size_t>(2 * step + v)] +
            steps.lanes[static_cast<std::size_t>(step * blockLength + v * blockLength / 2)];
   }
-  void sumVectors(GradientCall call, const GroupSteps& steps, int first, int count) const {
+  /// Moves the call's places on, as sumSteps(): a copy could not begin before what was just stored in it is in the L1
+  /// cache.
+  void sumVectors(GradientCall& call, const GroupSteps& steps, int first, int count) const {
     const float* const input = call.input;
     for (int v = 0; v < 2; ++v) {
       call.input = input + valueOf(steps, first, v);
@@ -378,10 +380,11 @@ class GroupedBackwardWeights final : public ConvPlan {
   }
 
   /// `kernels` by their rows, of which `limit` is the most.
-  void sumSteps(GradientCall call, const GroupSteps& steps, int first, int count, const GradientKernel* kernels,
+  void sumSteps(GradientCall& call, const GroupSteps& steps, int first, int count, const GradientKernel* kernels,
                 int limit) const {
     const int vectors = blockLength / kernels_.fmaLanes;
     const int parts = ceilDivide(count, limit);
+    const std::ptrdiff_t inputAhead = call.inputAhead, gradientAhead = call.gradientAhead;
     for (int part = 0, done = 0; part < parts; ++part) {
       const int rows = (count - done) / (parts - part);
       if (steps.isPermuted) {
@@ -394,6 +397,8 @@ class GroupedBackwardWeights final : public ConvPlan {
       call.inputAhead = call.gradientAhead = 0;  // the first part has fetched it
       done += rows;
     }
+    call.inputAhead = inputAhead;
+    call.gradientAhead = gradientAhead;
   }
 
   void deliver(const float* sums, const Block& block, int r, float* result) const {

@@ -11,10 +11,10 @@ namespace {
 /// For a pixel of a tile: multiply-adds; or loads, of which a single vector of outputs makes one for each product; or
 /// sums that wait for themselves.
 double pixelCycles(const KernelSet& kernels, int blocks, int lines, int columns) {
-  constexpr double loop = 0.5;
+  constexpr double loop = 0.5, loadsOfCycle = 1.7;  // two are never kept up where each product has one
   const int sums = lines * columns;
   const double loads = sums + 2.0 * blocks * blockLength / kernels.fmaLanes;
-  return std::max({productCycles(kernels, blocks, sums), loads / 2, latencyCycles}) + loop;
+  return std::max({productCycles(kernels, blocks, sums), loads / loadsOfCycle, latencyCycles}) + loop;
 }
 
 }  // namespace
