@@ -17,11 +17,13 @@
 #include "easgd/easgd_bench.hpp"
 #include "launched/job_session.hpp"
 #include "support/interrupt.hpp"
+#include "support/output.hpp"
 
 int main(int argc, char** argv) {
   using namespace tacc::bench;
   // How this program starts ranks of its own; not for users.
   if (argc > 1 && std::string_view(argv[1]) == "--worker") return runLocalRanks(argc - 2, argv + 2);
+  tacc::tools::requireStandardOutput("tacc_bench");
   try {
     if (argc > 1 && std::string_view(argv[1]) == "conv") return runConvBench(argc - 1, argv + 1);
     if (argc > 1 && std::string_view(argv[1]) == "gemm") return runGemmBench(argc - 1, argv + 1);

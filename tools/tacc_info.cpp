@@ -9,6 +9,7 @@
 #include "core/environment.hpp"
 #include "core/error.hpp"
 #include "support/command_line.hpp"
+#include "support/output.hpp"
 #include "tacc/tacc.h"
 #include "transports/network_transport.hpp"
 
@@ -74,6 +75,7 @@ void print(const Json& info) {
 }  // namespace
 
 int main(int argc, char** argv) {
+  tools::requireStandardOutput("tacc_info");
   CLI::App app("Shows what this build of tacc has, what it finds on this machine, and which settings it takes.");
   bool asJson = false;
   app.add_flag("--json", asJson, "for programs: one JSON object");
@@ -86,7 +88,7 @@ int main(int argc, char** argv) {
       print(info);
     checkEnvironment();  // last, so that a misspelt variable is reported below the list of those that exist
   } catch (const std::exception& error) {
-    fmt::print(stderr, "tacc_info: {}\n", error.what());
+    tools::complain("tacc_info: {}\n", error.what());
     return 1;
   }
   return 0;

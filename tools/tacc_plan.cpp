@@ -13,6 +13,7 @@
 #include "algorithms/verifier.hpp"
 #include "core/error.hpp"
 #include "support/command_line.hpp"
+#include "support/output.hpp"
 
 namespace {
 
@@ -118,6 +119,7 @@ void verifyFile(const std::string& path) {
 }  // namespace
 
 int main(int argc, char** argv) {
+  tools::requireStandardOutput("tacc_plan");
   CLI::App app("Shows and proves plans of collectives.");
   app.require_subcommand(1);
 
@@ -151,7 +153,7 @@ int main(int argc, char** argv) {
     if (verifyCommand->parsed()) verifyFile(path);
     if (listCommand->parsed()) listAlgorithms();
   } catch (const std::exception& error) {
-    fmt::print(stderr, "tacc_plan: {}\n", error.what());
+    tools::complain("tacc_plan: {}\n", error.what());
     return 1;
   }
   return 0;

@@ -168,8 +168,8 @@ class Session {
     progress_.clear();
     for (const PeerOutcome& peer : row.peers)
       if (peer.outcome && peer.outcome->wrong > 0)
-        fmt::print(stderr, "tacc_bench: {} had {} wrong elements at {}\n", peer.name, peer.outcome->wrong,
-                   tools::formatSize(row.bytes));
+        tools::complain("tacc_bench: {} had {} wrong elements at {}\n", peer.name, peer.outcome->wrong,
+                        tools::formatSize(row.bytes));
   }
 
   const Options& options_;

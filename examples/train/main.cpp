@@ -17,7 +17,7 @@ int main(int argc, char** argv) {
     const auto body = [&](taccComm_t comm) { runSession(options, trials, comm); };
     return (options.launched ? joinRanks(body) : forkRanks(options.ranks, body)) ? 0 : 1;
   } catch (const std::exception& error) {
-    fmt::print(stderr, "tacc_train: {}\n", error.what());
+    std::fprintf(stderr, "tacc_train: %s\n", error.what());
     return 1;
   }
 }

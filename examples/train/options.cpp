@@ -76,9 +76,9 @@ Options parseOptions(int argc, char** argv) {
     return options;
   } catch (const CLI::ParseError& error) {
     if (error.get_exit_code() == 0) std::exit(app.exit(error));
-    fmt::print(stderr, "tacc_train: {}\nTry tacc_train --help.\n", error.what());
+    std::fprintf(stderr, "tacc_train: %s\nTry tacc_train --help.\n", error.what());
   } catch (const std::exception& error) {
-    fmt::print(stderr, "tacc_train: {}\nTry tacc_train --help.\n", error.what());
+    std::fprintf(stderr, "tacc_train: %s\nTry tacc_train --help.\n", error.what());
   }
   std::exit(2);
 }

@@ -25,7 +25,7 @@ bool runRank(const std::function<taccResult_t(taccComm_t*)>& join, const std::fu
     check(taccCommDestroy(std::exchange(comm, nullptr)));
     return true;
   } catch (const std::exception& error) {
-    fmt::print(stderr, "tacc_train: {}\n", error.what());
+    std::fprintf(stderr, "tacc_train: %s\n", error.what());
     std::fflush(stderr);
     if (comm != nullptr) taccCommAbort(comm);
     return false;

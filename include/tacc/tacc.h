@@ -306,8 +306,9 @@ TACC_API taccResult_t taccCommDeregister(taccComm_t comm, void* handle); /**< en
 /* ----------------------------------------------------------------------------------------------------------- streams
  */
 
-/** A stream runs what is given to it in order, in a separate thread. Calls on one communicator run in the order in
- * which they were made, whatever streams they were given to. */
+/** A stream runs what is given to it in order, in a separate thread, which takes none of the program's signals but its
+ * own faults. Calls on one communicator run in the order in which they were made, whatever streams they were given to.
+ */
 TACC_API taccResult_t taccStreamCreate(taccStream_t* stream);
 /** Waits for the stream's work, then frees it. */
 TACC_API taccResult_t taccStreamDestroy(taccStream_t stream);

@@ -2,17 +2,24 @@
 
 #include <fmt/format.h>
 
+#include <system_error>
 #include <utility>
 
 #include "api/boundary.hpp"
 #include "api/handles.hpp"
+#include "core/error.hpp"
+#include "core/quiet_thread.hpp"
 
 namespace tacc {
 
-Joining::Joining(taccComm& comm, const char* function, Make make)
-    : thread_([this, &comm, function, make = std::move(make)](const std::stop_token& stop) {
-        run(stop, comm, function, make);
-      }) {}
+Joining::Joining(taccComm& comm, const char* function, Make make) {
+  try {
+    thread_ = startQuietThread<std::jthread>([this, &comm, function, make = std::move(make)](
+                                                 const std::stop_token& stop) { run(stop, comm, function, make); });
+  } catch (const std::system_error& error) {
+    fail(taccSystemError, "cannot start the thread that joins: {}", error.what());
+  }
+}
 
 void Joining::run(const std::stop_token& stop, taccComm& comm, const char* function, const Make& make) noexcept {
   try {

@@ -7,6 +7,7 @@
 #include <unordered_map>
 
 #include "core/fork.hpp"
+#include "core/quiet_thread.hpp"
 
 namespace tacc {
 
@@ -80,7 +81,7 @@ StreamPointer removeStream(taccStream_t handle) {
 
 taccStream::taccStream() : generation_(tacc::processGeneration()), process_(::getpid()) {
   try {
-    thread_ = std::thread([this] { work(); });
+    thread_ = tacc::startQuietThread([this] { work(); });
   } catch (const std::system_error& error) {
     tacc::fail(taccSystemError, "cannot start the stream's thread: {}", error.what());
   }

@@ -8,6 +8,7 @@
 #include "api/fusion.hpp"
 #include "api/stream.hpp"
 #include "core/exceptions.hpp"
+#include "core/quiet_thread.hpp"
 #include "core/types.hpp"
 
 namespace tacc {
@@ -121,7 +122,8 @@ void Batch::run(RunBy by) noexcept {
   for (std::size_t i = 1; i < lanes.size(); ++i) {
     Lane& lane = lanes[i];
     try {
-      threads.emplace_back([&lane, by] { lane.error = runUnits(lane.comm.get(), lane.units, by); });
+      threads.reserve(lanes.size());  // before a thread is there that would have to end
+      threads.push_back(startQuietThread([&lane, by] { lane.error = runUnits(lane.comm.get(), lane.units, by); }));
     } catch (...) {
       lane.error = noteFailure("starting a thread for a group's calls", nullptr);
       abandonUnits(lane.comm.get(), lane.units, *lane.error);

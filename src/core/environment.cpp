@@ -312,7 +312,7 @@ std::span<const EnvironmentVariable> environmentVariables() {
 
 Environment parseEnvironment(const char* const* entries) {
   std::vector<std::pair<const Row*, std::string_view>> given;
-  for (; *entries != nullptr; ++entries) {
+  for (; entries != nullptr && *entries != nullptr; ++entries) {
     const std::string_view entry = *entries;
     const std::size_t equals = entry.find('=');
     const std::string_view name = entry.substr(0, equals);

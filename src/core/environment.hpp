@@ -74,8 +74,9 @@ struct EnvironmentVariable {
 /// All variables, in the order in which they are documented.
 std::span<const EnvironmentVariable> environmentVariables();
 
-/// Reads "NAME=value" entries, ended by a null pointer, as `environ` is. Names without the prefix TACC_ are ignored,
-/// and so are TACC_TEST_* and TACC_BENCH_*. Throws Error (taccInvalidArgument) that lists what is allowed.
+/// Reads "NAME=value" entries, ended by a null pointer, as `environ` is, which is null itself after clearenv(). Names
+/// without the prefix TACC_ are ignored, and so are TACC_TEST_* and TACC_BENCH_*. Throws Error (taccInvalidArgument)
+/// that lists what is allowed.
 Environment parseEnvironment(const char* const* entries);
 
 /// The process's environment as it is now. Every communicator starts with it and keeps what it returns.

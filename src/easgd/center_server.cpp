@@ -1,7 +1,5 @@
 #include "easgd/center_server.hpp"
 
-#include <signal.h>
-
 #include <algorithm>
 #include <cerrno>
 #include <chrono>
@@ -13,6 +11,7 @@
 #include "core/environment.hpp"
 #include "core/error.hpp"
 #include "core/log.hpp"
+#include "core/quiet_thread.hpp"
 #include "transports/tcp/tcp.hpp"
 
 namespace tacc {
@@ -30,25 +29,6 @@ std::vector<Listener> listen(const UniqueIdContents& id) {
   return std::move(*listeners);
 }
 
-/// A thread that gets no signals: they are the program's.
-template <class Body>
-std::thread startQuietThread(Body body) {
-  sigset_t all, before;
-  ::sigfillset(&all);
-  ::pthread_sigmask(SIG_SETMASK, &all, &before);
-  std::thread thread;
-  int code = 0;
-  try {
-    thread = std::thread(std::move(body));
-  } catch (const std::system_error& error) {
-    code = error.code().value();
-  }
-  ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
-  errno = code;
-  if (code != 0) failErrno("cannot start the thread that serves the center's workers");
-  return thread;
-}
-
 }  // namespace
 
 CenterServer::CenterServer(CenterMemory& memory, const UniqueIdContents& id, double timeout)
@@ -56,7 +36,11 @@ CenterServer::CenterServer(CenterMemory& memory, const UniqueIdContents& id, dou
       self_(introduceSelf(1, 0, checkEnvironment().encryption)),
       reception_(listen(id), self_, id.secret),
       timeout_(timeout) {
-  thread_ = startQuietThread([this] { run(); });
+  try {
+    thread_ = startQuietThread([this] { run(); });
+  } catch (const std::system_error& error) {
+    fail(taccSystemError, "cannot start the thread that serves the center's workers: {}", error.what());
+  }
 }
 
 CenterServer::~CenterServer() {

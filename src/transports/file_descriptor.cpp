@@ -6,6 +6,7 @@
 #include <array>
 #include <atomic>
 #include <bit>
+#include <cerrno>
 #include <cstdint>
 
 #include "core/error.hpp"
@@ -47,6 +48,16 @@ void closeInChild() noexcept {
 const ForkHook hook(closeInChild);
 
 }  // namespace
+
+int awayFromStandard(int fd) noexcept {
+  if (fd < 0 || fd > STDERR_FILENO) [[likely]]
+    return fd;
+  const int other = ::fcntl(fd, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
+  const int code = errno;
+  ::close(fd);
+  errno = code;
+  return other;
+}
 
 void keepFromChildren(int fd) noexcept {
   std::atomic<std::uint64_t>* const word = wordOf(fd);

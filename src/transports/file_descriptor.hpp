@@ -4,6 +4,9 @@
 // know. So every descriptor that is owned here is this process's alone: in a child it is closed, without a word to the
 // other end, and its number stays taken by /dev/null, as copies of its owner are still about. shareWithChildren()
 // excepts one. On exec all close.
+//
+// None has the number of a standard stream, which a program may have been started without, or have closed: what it
+// prints there would go to the other ranks.
 #pragma once
 
 #include <mutex>
@@ -13,6 +16,9 @@
 
 namespace tacc {
 
+/// `fd`, or what stands for it where that is 0, 1 or 2: another number of the same open file, closed on exec, and `fd`
+/// is closed. -1, with errno, where `fd` is, or where there is no other number left. Nobody may have used `fd` yet.
+int awayFromStandard(int fd) noexcept;
 /// A child made by fork() does not inherit `fd`, until it is closed by closeDescriptor(). Any thread.
 void keepFromChildren(int fd) noexcept;
 /// It does from now on.
@@ -31,7 +37,7 @@ void closeDescriptor(int fd) noexcept;
 class FileDescriptor {
  public:
   FileDescriptor() = default;  // owns nothing
-  explicit FileDescriptor(int fd) noexcept : fd_(fd) { keepFromChildren(fd); }
+  explicit FileDescriptor(int fd) noexcept : fd_(awayFromStandard(fd)) { keepFromChildren(fd_); }
   FileDescriptor(FileDescriptor&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
   FileDescriptor& operator=(FileDescriptor&& other) noexcept {
     if (this != &other) replace(std::exchange(other.fd_, -1));
@@ -46,6 +52,7 @@ class FileDescriptor {
   int release() noexcept { return std::exchange(fd_, -1); }
   /// Closes what it owns and owns `fd` from now on.
   void reset(int fd = -1) noexcept {
+    fd = awayFromStandard(fd);
     keepFromChildren(fd);
     replace(fd);
   }

@@ -2,12 +2,17 @@
 
 #include <ifaddrs.h>
 #include <net/if.h>
+#include <sys/ioctl.h>
+#include <sys/socket.h>
 
 #include <algorithm>
 #include <array>
+#include <cerrno>
+#include <cstring>
 #include <memory>
 
 #include "core/error.hpp"
+#include "transports/file_descriptor.hpp"
 #include "transports/spare_descriptors.hpp"
 
 namespace tacc {
@@ -48,11 +53,39 @@ std::vector<InterfaceAddress> namedAddresses(std::span<const InterfaceAddress> a
   return chosen;
 }
 
+/// Whether errno's `code` is how sandboxes refuse the netlink sockets of getifaddrs().
+bool isRefusal(int code) noexcept {
+  return code == EAFNOSUPPORT || code == EPROTONOSUPPORT || code == EPERM || code == EACCES || code == ENOSYS;
+}
+
+/// As far as can be asked without netlink: those of IPv4. None where that is refused too: ranks of one host need none.
+std::vector<InterfaceAddress> addressesWithoutNetlink() {
+  std::vector<InterfaceAddress> all;
+  const FileDescriptor socket =
+      ownDescriptor([] { return ::socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0); });
+  std::array<ifreq, 256> requests{};
+  ifconf list{};
+  list.ifc_len = sizeof requests;
+  list.ifc_req = requests.data();
+  if (!socket.valid() || ::ioctl(socket.get(), SIOCGIFCONF, &list) != 0) return all;
+  for (std::size_t i = 0; i < static_cast<std::size_t>(list.ifc_len) / sizeof(ifreq); ++i) {
+    ifreq& one = requests[i];
+    const auto address = InetAddress::of(&one.ifr_addr);
+    const std::string name(one.ifr_name, ::strnlen(one.ifr_name, sizeof one.ifr_name));
+    if (!address || ::ioctl(socket.get(), SIOCGIFFLAGS, &one) != 0 || (one.ifr_flags & IFF_UP) == 0) continue;
+    all.push_back({name, *address, (one.ifr_flags & IFF_RUNNING) != 0});
+  }
+  return all;
+}
+
 }  // namespace
 
 std::vector<InterfaceAddress> interfaceAddresses() {
   ifaddrs* first = nullptr;
-  if (::getifaddrs(&first) != 0) failDescriptor("cannot list the network interfaces of this host");
+  if (::getifaddrs(&first) != 0) {
+    if (isRefusal(errno)) return addressesWithoutNetlink();
+    failDescriptor("cannot list the network interfaces of this host");
+  }
   const std::unique_ptr<ifaddrs, void (*)(ifaddrs*)> owner(first, ::freeifaddrs);
   std::vector<InterfaceAddress> all;
   for (const ifaddrs* one = first; one != nullptr; one = one->ifa_next) {

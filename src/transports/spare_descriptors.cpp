@@ -8,6 +8,7 @@
 #include <mutex>
 
 #include "core/undying.hpp"
+#include "transports/file_descriptor.hpp"
 
 namespace tacc {
 namespace {
@@ -49,7 +50,7 @@ class Spares {
   /// Under the mutex. What they are does not matter; these need no file system.
   void fill() noexcept {
     for (int& fd : spares_)
-      if (fd < 0) fd = ::eventfd(0, EFD_CLOEXEC);
+      if (fd < 0) fd = awayFromStandard(::eventfd(0, EFD_CLOEXEC));
   }
 
   std::mutex mutex_;

@@ -5,11 +5,13 @@
 
 #include <atomic>
 #include <chrono>
+#include <cstdlib>
 #include <functional>
 #include <numeric>
 #include <thread>
 #include <vector>
 
+#include "support/child_process.hpp"
 #include "tacc/tacc.h"
 
 namespace {
@@ -60,6 +62,23 @@ float sumAt(int ranks, std::size_t i) {
 
 void expectSums(const std::vector<float>& values, int ranks) {
   for (std::size_t i = 0; i < values.size(); ++i) ASSERT_EQ(values[i], sumAt(ranks, i)) << "at " << i;
+}
+
+/// clearenv() leaves `environ` null.
+TEST(Environment, MayBeCleared) {
+  tacc::test::ChildProcess child([] {
+    ::clearenv();
+    taccUniqueId id;
+    taccComm_t comm = nullptr, part = nullptr, launched = nullptr;
+    const char* launcher = "";
+    int rank = -1, ranks = -1;
+    // Nothing says how many ranks a launcher has started.
+    return taccGetUniqueId(&id) == taccSuccess && taccCommInitRank(&comm, 1, id, 0) == taccSuccess &&
+           taccCommSplit(comm, 0, 0, &part, nullptr) == taccSuccess &&
+           taccCommInitEnv(&launched, nullptr) == taccInvalidUsage &&
+           taccGetLaunch(&launcher, &rank, &ranks) == taccSuccess && launcher == nullptr && rank == 0 && ranks == 1;
+  });
+  EXPECT_EQ(child.wait(), 0);
 }
 
 TEST(EndToEnd, RanksAsThreads) {

@@ -177,5 +177,82 @@ TEST(DescriptorsOfACommunicator, AreFew) {
   }
 }
 
+/// What has the number of a standard stream that is closed; "" where nothing has.
+std::string openedAs(int fd) {
+  char target[256];
+  const ssize_t length = ::readlink(("/proc/self/fd/" + std::to_string(fd)).c_str(), target, sizeof target);
+  return length < 0 ? "" : std::string(target, static_cast<std::size_t>(length));
+}
+
+/// What a rank without some standard streams finds at their numbers after each thing that it does, printing all the
+/// while; "" where nothing is there, and all goes well.
+std::string liveWithout(const std::vector<int>& closed, const taccUniqueId& id, int ranks, int rank) {
+  std::string found;
+  const auto look = [&](const std::string& what, taccResult_t result) {
+    if (result != taccSuccess) found += what + ": " + taccGetLastError(nullptr) + "; ";
+    for (const int fd : closed) {
+      if (const std::string there = openedAs(fd); !there.empty())
+        found += what + " leaves " + there + " at " + std::to_string(fd) + "; ";
+      constexpr char line[] = "a line that was meant for a person";
+      [[maybe_unused]] const ssize_t written = ::write(fd, line, sizeof line);
+    }
+  };
+  taccComm_t comm = nullptr;
+  const taccConfig_t config = configOf(initTimeout, callTimeout);
+  look("init", taccCommInitRankConfig(&comm, ranks, id, rank, &config));
+  if (comm == nullptr) return found;
+  const auto sum = [&](const std::string& what, taccComm_t on) {
+    std::vector<float> ones(largeCount, 1);
+    look("allreduce " + what, taccAllReduce(ones.data(), ones.data(), largeCount, taccFloat32, taccSum, on, nullptr));
+    if (ones.back() != static_cast<float>(ranks)) found += "a wrong sum " + what + "; ";
+    look("barrier " + what, taccBarrier(on, nullptr));
+  };
+  sum("of all", comm);
+  void* memory = nullptr;
+  look("library memory", taccMemAlloc(&memory, largeCount * sizeof(float)));
+  look("allreduce of it", taccAllReduce(memory, memory, largeCount, taccFloat32, taccSum, comm, nullptr));
+  taccComm_t part = nullptr, rest = nullptr;
+  look("split", taccCommSplit(comm, 0, 0, &part, nullptr));
+  if (part != nullptr) sum("of a part", part);
+  int flags = 1;
+  look("agree", taccCommAgree(comm, &flags));
+  look("shrink", taccCommShrink(comm, nullptr, 0, &rest, nullptr, 0));
+  if (rest != nullptr) sum("of the rest", rest);
+  for (taccComm_t one : {rest, part, comm})
+    if (one != nullptr) look("destroy", taccCommDestroy(one));
+  return found;
+}
+
+void expectNothingAtStandardStreams(bool oneHost) {
+  std::mt19937 draw(drawSeed());
+  for (unsigned which = 1; which < 8; ++which) {  // of 0, 1 and 2
+    const int ranks = 2 + static_cast<int>(draw() % 2);
+    const auto victim = static_cast<int>(draw() % static_cast<unsigned>(ranks));
+    const bool all = draw() % 2 == 0;
+    Team team(ranks, [&](const taccUniqueId& id, int rank, Report& report) {
+      if (!oneHost) {
+        ::setenv("TACC_SHM", "off", 1);
+        ::setenv("TACC_TRANSPORT", "tcp", 1);
+      }
+      std::vector<int> closed, kept;
+      for (int fd = 0; fd < 3; ++fd)
+        if ((which >> fd & 1) != 0 && (all || rank == victim)) closed.push_back(fd);
+      for (const int fd : closed) {
+        kept.push_back(::fcntl(fd, F_DUPFD_CLOEXEC, 100));
+        ::close(fd);
+      }
+      const std::string found = liveWithout(closed, id, ranks, rank);
+      for (std::size_t i = 0; i < closed.size(); ++i) ::dup2(kept[i], closed[i]);
+      report.setMessage(found.c_str());
+    });
+    team.join(-1, initTimeout + 10);
+    for (int rank = 0; rank < ranks; ++rank)
+      EXPECT_STREQ(team.report(rank).message, "") << "rank " << rank << " of " << ranks << ", without " << which;
+  }
+}
+
+TEST(StandardStreams, AreLeftAlone) { expectNothingAtStandardStreams(true); }
+TEST(StandardStreams, AreLeftAloneOverTcp) { expectNothingAtStandardStreams(false); }
+
 }  // namespace
 }  // namespace tacc::test

@@ -4,8 +4,12 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cfenv>
+#include <cmath>
+#include <cstdint>
 
 #include "core/error.hpp"
+#include "draw.hpp"
 #include "topology/toml/toml.hpp"
 
 namespace tacc {
@@ -125,6 +129,27 @@ TEST(NetworkSelector, EveryCallHasAnAlgorithmThatServesAnyRoot) {
         const Algorithm& algorithm = selector.choose(collective, root, bytes, {});
         EXPECT_TRUE(algorithm.serves({collective, 8, root, selector.groups(), {}})) << algorithm.name;
       }
+}
+
+/// Also what no memory holds can be asked for, in programs that trap arithmetic without a result.
+TEST(NetworkSelector, EverySizeHasAPriceWithoutWrongArithmetic) {
+  const Topology topology = twoGroups();
+  test::Draw draw(20261129);
+  for (int round = 0; round < 12; ++round) {
+    const int ranksOfHost = draw.between(1, 2);
+    NetworkSelector selector(costMachineOf(topology, hostsOf(topology), std::vector<int>(8, ranksOfHost), speed));
+    const auto collective = static_cast<Collective>(draw.below(collectiveCount));
+    std::feclearexcept(FE_ALL_EXCEPT);
+    double before = 0;
+    for (int bits = 0; bits <= 64; bits += 16) {
+      const std::size_t bytes = bits == 64 ? SIZE_MAX : std::size_t{1} << bits;
+      const double seconds = selector.explain(collective, 0, bytes).front().seconds;
+      EXPECT_TRUE(std::isfinite(seconds)) << nameOf(collective) << " of " << bytes << " bytes";
+      EXPECT_GE(seconds, before) << nameOf(collective) << " of " << bytes << " bytes";
+      before = seconds;
+    }
+    EXPECT_EQ(std::fetestexcept(FE_INVALID | FE_DIVBYZERO | FE_OVERFLOW), 0) << nameOf(collective);
+  }
 }
 
 TEST(NetworkSelector, WhatIsExplainedFirstIsWhatIsChosen) {

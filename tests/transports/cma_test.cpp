@@ -1,8 +1,11 @@
 #include "transports/shm/cma.hpp"
 
 #include <gmock/gmock.h>
+#include <sys/prctl.h>
+#include <unistd.h>
 
 #include <cstdint>
+#include <string>
 #include <vector>
 
 #include "core/error.hpp"
@@ -54,6 +57,30 @@ TEST(Cma, AnUnmappedAddressIsAnError) {
     EXPECT_THAT(error.what(), testing::HasSubstr(std::to_string(child.pid())));
   }
   EXPECT_FALSE(probeCma(child.pid(), nullptr, 0));
+}
+
+TEST(Cma, WhatIsNoMoreAllowedSaysWhatDoesWithout) {
+  std::vector<std::uint64_t> numbers(1);
+  const Signal written;
+  ChildProcess shy([&] {
+    ::prctl(PR_SET_DUMPABLE, 0);
+    written.give();
+    ::pause();
+    return true;
+  });
+  written.await();
+  ChildProcess reader([&] {
+    constexpr uid_t nobody = 65534;  // root may look at all
+    if (::geteuid() == 0 && ::setuid(nobody) != 0) return false;
+    std::uint64_t value = 0;
+    try {
+      readRemote(shy.pid(), &value, numbers.data(), sizeof value);
+      return false;
+    } catch (const Error& error) {
+      return error.result() == taccSystemError && std::string(error.what()).find("TACC_CMA=off") != std::string::npos;
+    }
+  });
+  EXPECT_EQ(reader.wait(), 0);
 }
 
 TEST(Cma, AProcessThatIsGoneIsARemoteError) {

@@ -2,8 +2,19 @@
 #include "transports/interfaces.hpp"
 
 #include <gmock/gmock.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
 
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstddef>
 #include <cstdlib>
+#include <string>
+#include <vector>
 
 #include "comm/bootstrap/unique_id.hpp"
 #include "core/error.hpp"
@@ -108,6 +119,38 @@ TEST(ReservedPorts, BelongToOneIdAndDoNotPileUp) {
   const int before = test::countOpenDescriptors();
   for (int i = 0; i < 100; ++i) (void)reservePort();
   EXPECT_EQ(test::countOpenDescriptors(), before);
+}
+
+/// From now on sockets of netlink are refused with `code`, as sandboxes do.
+bool refuseNetlink(int code) {
+  std::array<sock_filter, 6> steps{{
+      BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr)),
+      BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_socket, 0, 3),
+      BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, args[0])),
+      BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, AF_NETLINK, 0, 1),
+      BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | static_cast<unsigned>(code)),
+      BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+  }};
+  const sock_fprog filter{static_cast<unsigned short>(steps.size()), steps.data()};
+  return ::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 && ::prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &filter) == 0;
+}
+
+TEST(Interfaces, AreFoundWithoutNetlinkAsFarAsIpv4Goes) {
+  std::vector<std::string> expected;
+  for (const InterfaceAddress& one : interfaceAddresses())
+    if (one.address.isV4()) expected.push_back(one.interface + " " + one.address.host());
+  std::ranges::sort(expected);
+  for (const int code : {EPERM, EACCES, ENOSYS, EAFNOSUPPORT}) {
+    test::ChildProcess child([&] {
+      if (!refuseNetlink(code)) return true;  // this system has no such filters
+      std::vector<std::string> found;
+      for (const InterfaceAddress& one : interfaceAddresses())
+        found.push_back(one.interface.substr(0, one.interface.find(':')) + " " + one.address.host());
+      std::ranges::sort(found);
+      return found == expected;
+    });
+    EXPECT_EQ(child.wait(), 0) << "refused with " << code;
+  }
 }
 
 }  // namespace

@@ -10,6 +10,8 @@
 #include <string>
 #include <string_view>
 
+#include "support/output.hpp"
+
 namespace tacc::tools {
 
 /// A check whose sentence names the value, as CLI11's own tell the limits of a double.
@@ -33,7 +35,7 @@ inline const CLI::Validator isNotNegative =
 template <class Understand>
 void parseCommandLine(CLI::App& app, std::string_view program, int argc, char** argv, const Understand& understand) {
   const auto refuse = [&](const std::exception& error) {
-    fmt::print(stderr, "{0}: {1}\nTry {0} --help.\n", program, error.what());
+    complain("{0}: {1}\nTry {0} --help.\n", program, error.what());
     std::exit(2);
   };
   app.set_version_flag("--version", fmt::format("{} {}.{}.{}", program, TACC_MAJOR, TACC_MINOR, TACC_PATCH),

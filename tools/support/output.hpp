@@ -1,13 +1,30 @@
-// What a program writes besides its standard output.
+// What a program writes, to its standard output and besides.
 #pragma once
 
 #include <fmt/format.h>
 
+#include <cstdio>
+#include <exception>
 #include <fstream>
 #include <stdexcept>
 #include <string>
+#include <utility>
 
 namespace tacc::tools {
+
+/// To be called when a program begins: where not all of its standard output could be written, as on a full file
+/// system, it says so and ends with 1, whatever it wanted to end with.
+void requireStandardOutput(const char* program);
+
+/// Text for standard error, which need not be there, nor have room: nothing else is left to be told of that.
+template <class... Args>
+void complain(fmt::format_string<Args...> format, Args&&... args) noexcept {
+  try {
+    (void)std::fputs(fmt::format(format, std::forward<Args>(args)...).c_str(), stderr);
+  } catch (const std::exception&) {
+    return;
+  }
+}
 
 /// Throws std::runtime_error when it cannot be written.
 inline void writeOutput(const std::string& name, const std::string& text) {

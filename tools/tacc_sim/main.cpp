@@ -17,6 +17,7 @@
 #include "inside.hpp"
 #include "report.hpp"
 #include "support/command_line.hpp"
+#include "support/output.hpp"
 #include "topology/sources/source_registry.hpp"
 #include "topology/sources/text_file.hpp"
 
@@ -84,9 +85,9 @@ void performAll(const Options& options, std::vector<Point>& points) {
   const bool isWatched = ::isatty(STDERR_FILENO) != 0;
   const std::vector<Outcome> outcomes =
       sim::performAll(trials, options.mostWork, options.jobs, [&](std::size_t finished) {
-        if (isWatched) fmt::print(stderr, "\r{} of {} simulations ", finished, trials.size());
+        if (isWatched) tools::complain("\r{} of {} simulations ", finished, trials.size());
       });
-  if (isWatched) fmt::print(stderr, "\r{:40}\r", "");
+  if (isWatched) tools::complain("\r{:40}\r", "");
   auto next = outcomes.begin();
   for (Point& point : points) {
     point.outcomes.assign(next, next + static_cast<std::ptrdiff_t>(point.algorithms.size()));
@@ -143,6 +144,7 @@ void run(const Options& options) {
 }  // namespace
 
 int main(int argc, char** argv) {
+  tools::requireStandardOutput("tacc_sim");
   CLI::App app(
       "Plays the plans of collectives in SimGrid on machines that are described in files, and compares with the cost "
       "model. The arrow marks what the library chooses; the last columns are the bytes that are sent "
@@ -176,7 +178,7 @@ int main(int argc, char** argv) {
     run(options);
     return 0;
   } catch (const std::exception& error) {
-    fmt::print(stderr, "tacc_sim: {}\n", error.what());
+    tools::complain("tacc_sim: {}\n", error.what());
     return 2;
   }
 }

@@ -14,6 +14,7 @@
 #include "json.hpp"
 #include "probe.hpp"
 #include "support/command_line.hpp"
+#include "support/output.hpp"
 #include "topology/model/compare.hpp"
 #include "topology/model/tree_text.hpp"
 #include "topology/sources/source_registry.hpp"
@@ -102,7 +103,7 @@ int probe(const Options& options) {
   const ProbedNetwork network = probeNetwork();
   if (network.rank != 0) return 0;
   if (!options.tomlFile.empty()) writeTo(options.tomlFile, network);
-  if (options.save) fmt::print(stderr, "tacc_topo: kept as {}\n", keep(network));
+  if (options.save) tools::complain("tacc_topo: kept as {}\n", keep(network));
   Survey found;
   found.discovery.topology = *network.topology;
   show(found, options);
@@ -122,6 +123,7 @@ int run(const Options& options) {
 }  // namespace
 
 int main(int argc, char** argv) {
+  tools::requireStandardOutput("tacc_topo");
   CLI::App app(
       "Shows the topology: levels of the network with latency and bandwidth, groups of hosts, the inside of hosts.");
   Options options;
@@ -149,7 +151,7 @@ int main(int argc, char** argv) {
   try {
     return run(options);
   } catch (const std::exception& error) {
-    fmt::print(stderr, "tacc_topo: {}\n", error.what());
+    tools::complain("tacc_topo: {}\n", error.what());
     return 2;
   }
 }

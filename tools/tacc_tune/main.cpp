@@ -11,11 +11,13 @@
 #include "ranks.hpp"
 #include "session.hpp"
 #include "support/interrupt.hpp"
+#include "support/output.hpp"
 #include "support/process.hpp"
 #include "tune_conv.hpp"
 
 int main(int argc, char** argv) {
   using namespace tacc;
+  tools::requireStandardOutput("tacc_tune");
   try {
     if (argc > 1 && std::string_view(argv[1]) == "conv") return tune::tuneConv(argc - 1, argv + 1);
     const tune::Options options = tune::parseOptions(argc, argv);
@@ -26,10 +28,10 @@ int main(int argc, char** argv) {
       tune::runRanks(options);
     return 0;
   } catch (const tools::Interrupted& interrupt) {
-    fmt::print(stderr, "tacc_tune: interrupted\n");
+    tools::complain("tacc_tune: interrupted\n");
     return 128 + interrupt.signal();
   } catch (const std::exception& error) {
-    fmt::print(stderr, "tacc_tune: {}\n", error.what());
+    tools::complain("tacc_tune: {}\n", error.what());
     return 1;
   }
 }

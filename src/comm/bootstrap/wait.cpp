@@ -11,6 +11,7 @@
 #include "core/error.hpp"
 #include "core/fork.hpp"
 #include "core/per_thread.hpp"
+#include "transports/file_descriptor.hpp"
 
 namespace tacc {
 namespace {
@@ -32,7 +33,7 @@ class Bell {
     const std::uint32_t process = processGeneration();
     if (process != owner_) close();
     owner_ = process;
-    if (fd_ < 0) fd_ = ::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    if (fd_ < 0) fd_ = awayFromStandard(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
     return fd_;
   }
   int fd() const noexcept { return fd_; }

@@ -51,7 +51,7 @@ class Hash {
 
 Variables processVariables() {
   Variables variables;
-  for (const char* const* entry = environ; *entry != nullptr; ++entry) {
+  for (const char* const* entry = environ; entry != nullptr && *entry != nullptr; ++entry) {
     const std::string_view text = *entry;
     const std::size_t equals = text.find('=');
     if (equals == std::string_view::npos) continue;

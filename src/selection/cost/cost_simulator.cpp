@@ -16,7 +16,7 @@ namespace tacc {
 
 int chunksOf(const CostCall& call) noexcept {
   if (call.chunkBytes <= 0 || call.bytes <= call.chunkBytes) return 1;
-  return static_cast<int>(std::ceil(call.bytes / call.chunkBytes));
+  return static_cast<int>(std::min(std::ceil(call.bytes / call.chunkBytes), 1e9));
 }
 
 namespace {

@@ -56,6 +56,8 @@ void limit(int resource, rlim_t most) {
 #ifndef TACC_IS_SANITIZED  // sanitizers map terabytes
   limit(RLIMIT_DATA, bytesOfWork);
 #endif
+  // A process without standard streams has been given their numbers for the pipe.
+  if (output <= STDERR_FILENO) output = ::fcntl(output, F_DUPFD, STDERR_FILENO + 1);
   const int nowhere = ::open("/dev/null", O_WRONLY | O_CLOEXEC);
   if (nowhere >= 0) ::dup2(nowhere, STDERR_FILENO);
   std::string answer;

@@ -1,55 +1,78 @@
 #include "topology/sources/text_file.hpp"
 
-#include <sys/stat.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <unistd.h>
 
 #include <algorithm>
-#include <fstream>
+#include <cerrno>
 
 #include "core/error.hpp"
 
 namespace tacc {
 namespace {
 
-/// False when it cannot be read. Files of /proc tell no size, so the bound is kept while reading.
-bool readInto(const std::string& path, std::string& text) {
-  struct stat status {};
-  if (::stat(path.c_str(), &status) != 0) return false;
-  if (S_ISDIR(status.st_mode)) {
-    errno = EISDIR;
-    return false;
+/// A file that is open for reading.
+class OpenFile {
+ public:
+  explicit OpenFile(const std::string& path) : fd_(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK)) {}
+  ~OpenFile() {
+    if (fd_ >= 0) ::close(fd_);
   }
-  std::ifstream file(path, std::ios::binary);
+  OpenFile(const OpenFile&) = delete;
+  OpenFile& operator=(const OpenFile&) = delete;
+
+  bool isOpen() const noexcept { return fd_ >= 0; }
+  /// As read(2), which for a pipe waits for its writers, but not for ever: ETIMEDOUT.
+  ssize_t read(char* to, std::size_t bytes, double patience) noexcept {
+    for (;;) {
+      pollfd file{fd_, POLLIN, 0};
+      const int ready = ::poll(&file, 1, static_cast<int>(patience * 1e3));
+      if (ready == 0) errno = ETIMEDOUT;
+      const ssize_t size = ready > 0 ? ::read(fd_, to, bytes) : -1;
+      if (size >= 0 || (errno != EINTR && errno != EAGAIN)) return size;
+    }
+  }
+
+ private:
+  int fd_;
+};
+
+/// False when it cannot be read. Files of /proc tell no size, so the bound is kept while reading.
+bool readInto(const std::string& path, std::string& text, double patience) {
+  OpenFile file(path);
+  if (!file.isOpen()) return false;
   constexpr std::string_view byteOrderMark = "\xef\xbb\xbf";  // which some editors write first
   constexpr std::size_t piece = std::size_t{1} << 16;
-  while (file && text.size() <= largestTextFile) {
+  for (ssize_t size = 1; size > 0 && text.size() <= largestTextFile;) {
     const std::size_t before = text.size();
     text.resize(before + piece);
-    file.read(text.data() + before, piece);
-    text.resize(before + static_cast<std::size_t>(file.gcount()));
+    size = file.read(text.data() + before, piece, patience);
+    text.resize(before + static_cast<std::size_t>(std::max<ssize_t>(size, 0)));
+    if (size < 0) return false;
   }
   if (text.starts_with(byteOrderMark)) text.erase(0, byteOrderMark.size());
-  return file.eof() || text.size() > largestTextFile;
+  return true;
 }
 
 void checkSize(const std::string& path, const std::string& text) {
   if (text.size() > largestTextFile) {
-    fail(taccInvalidArgument, "{}: larger than {} MiB, which no description of a network is", path,
-         largestTextFile >> 20);
+    fail(taccInvalidArgument, "{}: larger than {} MiB, which no file of this kind is", path, largestTextFile >> 20);
   }
 }
 
 }  // namespace
 
-std::string readText(const std::string& path) {
+std::string readText(const std::string& path, double patience) {
   std::string text;
-  if (!readInto(path, text)) failErrno("{} cannot be read", path);
+  if (!readInto(path, text, patience)) failErrno("{} cannot be read", path);
   checkSize(path, text);
   return text;
 }
 
 std::optional<std::string> readTextIfThere(const std::string& path) {
   std::string text;
-  if (!readInto(path, text)) return std::nullopt;
+  if (!readInto(path, text, textPatience)) return std::nullopt;
   checkSize(path, text);
   return text;
 }

@@ -10,9 +10,11 @@ namespace tacc {
 
 inline constexpr std::size_t largestTextFile = std::size_t{64} << 20;
 
-/// The contents. Throws Error: taccSystemError if it cannot be read, taccInvalidArgument if it is larger than
-/// largestTextFile.
-std::string readText(const std::string& path);
+inline constexpr double textPatience = 30;  // seconds
+
+/// The contents; of a pipe all that its writers give, each piece of which is awaited for `patience` seconds. Throws
+/// Error: taccSystemError if it cannot be read, taccInvalidArgument if it is larger than largestTextFile.
+std::string readText(const std::string& path, double patience = textPatience);
 
 /// Nothing if there is no such file or it may not be read.
 std::optional<std::string> readTextIfThere(const std::string& path);

@@ -36,8 +36,12 @@ int moveAll(Move move, pid_t pid, void* here, void* there, std::size_t bytes) no
 void readRemote(pid_t pid, void* to, const void* from, std::size_t bytes) {
   const int code = moveAll(::process_vm_readv, pid, to, const_cast<void*>(from), bytes);
   if (code == 0) return;
-  fail(code == ESRCH ? taccRemoteError : taccSystemError, "cannot read {} bytes at {} of process {}: {} (errno {})",
-       bytes, from, pid, std::strerror(code), code);
+  fail(code == ESRCH ? taccRemoteError : taccSystemError, "cannot read {} bytes at {} of process {}: {} (errno {}){}",
+       bytes, from, pid, std::strerror(code), code,
+       code == EPERM
+           ? "; was allowed when the ranks joined, but a process that changes its user or forbids to be looked "
+             "at (PR_SET_DUMPABLE) afterwards ends it: TACC_CMA=off does without"
+           : "");
 }
 
 bool tryWriteRemote(pid_t pid, void* to, const void* from, std::size_t bytes) noexcept {

@@ -9,6 +9,7 @@
 
 #include "core/fork.hpp"
 #include "core/per_thread.hpp"
+#include "transports/file_descriptor.hpp"
 #include "transports/unix_socket.hpp"
 
 namespace tacc {
@@ -36,7 +37,7 @@ class WakeSocket {
     owner_ = process;
     std::uint64_t name = 0;
     if (::getrandom(&name, sizeof name, 0) != static_cast<ssize_t>(sizeof name) || name == 0) return;
-    fd_ = ::socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    fd_ = awayFromStandard(::socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
     if (fd_ < 0) return;
     const AbstractAddress address(socketNameOf(name));
     if (::bind(fd_, address.get(), address.size()) != 0) return close();
