@@ -40,7 +40,7 @@ Json inPlace(const Options& options, const Row& row) {
 /// TACC_* as they are set; the secret is none of anybody's business.
 Json environment() {
   Json all = Json::object();
-  for (const char* const* entry = environ; *entry != nullptr; ++entry) {
+  for (const char* const* entry = environ; entry != nullptr && *entry != nullptr; ++entry) {
     const std::string_view text = *entry;
     const std::size_t equals = text.find('=');
     if (equals == std::string_view::npos || !text.starts_with("TACC_")) continue;

@@ -7,8 +7,8 @@ namespace {
 
 /// To look costs a short allreduce. That is little beside so many calls, unless they are short and go one way: ranks
 /// that are apart have to meet, which takes tens of microseconds with more ranks than cores. So of quick calls there
-/// are more between looks, as many as last so long.
-constexpr std::uint32_t callsBetween = 512, mostBetween = 64 * callsBetween;
+/// are more between looks, as many as last so long, up to a bound: calls may become slower, which a look is to find.
+constexpr std::uint32_t callsBetween = 512, mostBetween = 8 * callsBetween;
 constexpr double secondsBetween = 20e-3;
 /// A contest after so many times the seconds that it takes costs a hundredth. Where nothing changes the next ones come
 /// later and later.

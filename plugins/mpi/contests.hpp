@@ -114,13 +114,13 @@ class Contests {
 
   struct Calls {
     std::uint32_t left = 0;   // before the next look
-    std::uint32_t until = 0;  // as many as it was since the last
+    std::uint32_t until = 0;  // from the last look to the next
     Turn turn = Turn::tacc;
     bool isMet = false;
   };
   struct OwnCounts {
     std::uint64_t calls = 0, bytes = 0;  // since the last look
-    std::uint64_t until = 0;             // calls until it is looked at; 0: nothing was called
+    std::uint64_t until = 0;             // from the last look to the next; 0: nothing was called
     Turn turn = Turn::tacc;
   };
 

@@ -143,6 +143,7 @@ void UnequalExchange::post(std::uint64_t signature, const OwnCall& call, std::si
   const std::size_t slotBytes = place == Place::apart ? dataBytes
                                 : isWithData          ? tableBytes + dataBytes
                                                       : std::min(eagerBytes_, tableBytes);
+  // What is no longer than a line's payload would be looked for there.
   exchange_.begin(signature, place == Place::line ? linePayload : std::max(slotBytes, linePayload + 1));
   std::byte* const line = exchange_.payload(linePayload);
   if (place != Place::slot) {

@@ -59,6 +59,24 @@ int awayFromStandard(int fd) noexcept {
   return other;
 }
 
+TakenStandardNumbers::TakenStandardNumbers() noexcept {
+  const auto isThere = [](int fd) { return ::fcntl(fd, F_GETFD) >= 0; };
+  if (isThere(STDIN_FILENO) && isThere(STDOUT_FILENO) && isThere(STDERR_FILENO)) return;
+  for (int& taken : taken_) {
+    const int fd = ::open("/dev/null", O_RDWR | O_CLOEXEC);
+    if (fd < 0 || fd > STDERR_FILENO) {
+      if (fd >= 0) ::close(fd);
+      return;
+    }
+    taken = fd;
+  }
+}
+
+TakenStandardNumbers::~TakenStandardNumbers() {
+  for (const int fd : taken_)
+    if (fd >= 0) ::close(fd);
+}
+
 void keepFromChildren(int fd) noexcept {
   std::atomic<std::uint64_t>* const word = wordOf(fd);
   if (word == nullptr) return;
@@ -85,7 +103,7 @@ void closeNow(int fd) noexcept {
 }
 
 FileDescriptor duplicate(int fd) {
-  FileDescriptor copy = ownDescriptor([&] { return ::fcntl(fd, F_DUPFD_CLOEXEC, 0); });
+  FileDescriptor copy = ownDescriptor([&] { return ::fcntl(fd, F_DUPFD_CLOEXEC, STDERR_FILENO + 1); });
   if (!copy.valid()) failDescriptor("cannot duplicate descriptor {}", fd);
   return copy;
 }

@@ -5,10 +5,11 @@
 // other end, and its number stays taken by /dev/null, as copies of its owner are still about. shareWithChildren()
 // excepts one. On exec all close.
 //
-// None has the number of a standard stream, which a program may have been started without, or have closed: what it
+// None keeps the number of a standard stream, which a program may have been started without, or have closed: what it
 // prints there would go to the other ranks.
 #pragma once
 
+#include <array>
 #include <mutex>
 #include <utility>
 
@@ -19,6 +20,19 @@ namespace tacc {
 /// `fd`, or what stands for it where that is 0, 1 or 2: another number of the same open file, closed on exec, and `fd`
 /// is closed. -1, with errno, where `fd` is, or where there is no other number left. Nobody may have used `fd` yet.
 int awayFromStandard(int fd) noexcept;
+/// While it lives, the numbers of standard streams that nobody has are taken. For what makes descriptors of files that
+/// this process may hold locks on: to close one of those, as awayFromStandard() does, would drop them.
+class TakenStandardNumbers {
+ public:
+  TakenStandardNumbers() noexcept;
+  ~TakenStandardNumbers();
+  TakenStandardNumbers(const TakenStandardNumbers&) = delete;
+  TakenStandardNumbers& operator=(const TakenStandardNumbers&) = delete;
+
+ private:
+  std::array<int, 3> taken_{-1, -1, -1};
+};
+
 /// A child made by fork() does not inherit `fd`, until it is closed by closeDescriptor(). Any thread.
 void keepFromChildren(int fd) noexcept;
 /// It does from now on.

@@ -63,11 +63,15 @@ std::vector<InterfaceAddress> addressesWithoutNetlink() {
   std::vector<InterfaceAddress> all;
   const FileDescriptor socket =
       ownDescriptor([] { return ::socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0); });
-  std::array<ifreq, 256> requests{};
+  std::vector<ifreq> requests(64);
   ifconf list{};
-  list.ifc_len = sizeof requests;
-  list.ifc_req = requests.data();
-  if (!socket.valid() || ::ioctl(socket.get(), SIOCGIFCONF, &list) != 0) return all;
+  for (bool isFull = true; isFull;) {  // a list that fills its room may have been cut
+    requests.resize(2 * requests.size());
+    list.ifc_len = static_cast<int>(requests.size() * sizeof(ifreq));
+    list.ifc_req = requests.data();
+    if (!socket.valid() || ::ioctl(socket.get(), SIOCGIFCONF, &list) != 0) return all;
+    isFull = static_cast<std::size_t>(list.ifc_len) == requests.size() * sizeof(ifreq);
+  }
   for (std::size_t i = 0; i < static_cast<std::size_t>(list.ifc_len) / sizeof(ifreq); ++i) {
     ifreq& one = requests[i];
     const auto address = InetAddress::of(&one.ifr_addr);

@@ -48,6 +48,7 @@ bool isSameUser(int unixSocket) noexcept;
 std::string describeUsers(int unixSocket);
 
 /// The descriptors that came with a message, out of what recvmsg() has filled in: they are this process's own from then
+/// on. It is called with TakenStandardNumbers, as they may be of a file that another rank of this process has a claim
 /// on.
 inline std::vector<FileDescriptor> takeDescriptors(msghdr& message) {
   std::vector<FileDescriptor> descriptors;

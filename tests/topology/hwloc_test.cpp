@@ -1,14 +1,19 @@
 // The inside of hosts as hwloc tells of it: machines drawn at random, and files of unusual ones.
 #include <gmock/gmock.h>
+#include <unistd.h>
 
 #include <cstdlib>
 #include <map>
 #include <random>
 #include <set>
+#include <string>
 
+#include "core/error.hpp"
+#include "core/quiet_thread.hpp"
 #include "golden.hpp"
 #include "topology/sources/host_clues.hpp"
 #include "topology/sources/hwloc_node.hpp"
+#include "topology/sources/isolated.hpp"
 #include "topology/toml/toml.hpp"
 
 namespace tacc::test {
@@ -206,6 +211,16 @@ TEST(Hwloc, CluesTellOfDies) {
   clues.host = "a";
   clues.node = inside("dies_hbm.hwloc3.xml");
   EXPECT_EQ(cluesFromText(cluesToText(clues)), clues);
+}
+
+/// A communicator may join in a thread that takes no signals.
+TEST(Isolated, WorkThatWaitsEndsWhateverTheThreadBlocks) {
+  const BlockedSignals blocked;
+  const auto wait = [] {
+    ::pause();
+    return std::string();
+  };
+  EXPECT_THROW(runIsolated(wait, "a file"), Error);
 }
 
 }  // namespace

@@ -141,11 +141,13 @@ TEST(Interfaces, AreFoundWithoutNetlinkAsFarAsIpv4Goes) {
     if (one.address.isV4()) expected.push_back(one.interface + " " + one.address.host());
   std::ranges::sort(expected);
   for (const int code : {EPERM, EACCES, ENOSYS, EAFNOSUPPORT}) {
+    if (test::ChildProcess probe([&] { return refuseNetlink(code); }); probe.wait() != 0)
+      GTEST_SKIP() << "this system lets nobody refuse system calls";
     test::ChildProcess child([&] {
-      if (!refuseNetlink(code)) return true;  // this system has no such filters
+      if (!refuseNetlink(code)) return false;
       std::vector<std::string> found;
       for (const InterfaceAddress& one : interfaceAddresses())
-        found.push_back(one.interface.substr(0, one.interface.find(':')) + " " + one.address.host());
+        found.push_back(one.interface + " " + one.address.host());
       std::ranges::sort(found);
       return found == expected;
     });

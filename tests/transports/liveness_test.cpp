@@ -1,14 +1,21 @@
 #include "transports/shm/liveness.hpp"
 
+#include <fcntl.h>
 #include <gmock/gmock.h>
+#include <sys/socket.h>
+#include <unistd.h>
 
+#include <array>
+#include <cstring>
 #include <memory>
 #include <optional>
+#include <vector>
 
 #include "core/error.hpp"
 #include "support/child_process.hpp"
 #include "transports/file_descriptor.hpp"
 #include "transports/shm/shared_memory.hpp"
+#include "transports/unix_socket.hpp"
 
 namespace tacc {
 namespace {
@@ -131,6 +138,54 @@ TEST_F(LivenessTest, ARankIsClaimedOnce) {
 }
 
 TEST(DescribeProcess, SaysGoneForWhatNeverWas) { EXPECT_EQ(describeProcess(0x3fffffff), "gone"); }
+
+/// Sends `fd` to this process itself, and owns what comes.
+std::vector<FileDescriptor> sendToSelf(int fd) {
+  std::array<int, 2> ends{};
+  EXPECT_EQ(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends.data()), 0);
+  char byte = 1;
+  iovec bytes{&byte, 1};
+  alignas(cmsghdr) std::array<char, CMSG_SPACE(sizeof(int))> control{};
+  msghdr message{};
+  message.msg_iov = &bytes;
+  message.msg_iovlen = 1;
+  message.msg_control = control.data();
+  message.msg_controllen = control.size();
+  cmsghdr* const part = CMSG_FIRSTHDR(&message);
+  part->cmsg_level = SOL_SOCKET;
+  part->cmsg_type = SCM_RIGHTS;
+  part->cmsg_len = CMSG_LEN(sizeof fd);
+  std::memcpy(CMSG_DATA(part), &fd, sizeof fd);
+  EXPECT_EQ(::sendmsg(ends[0], &message, 0), 1);
+  const TakenStandardNumbers taken;
+  EXPECT_EQ(::recvmsg(ends[1], &message, MSG_CMSG_CLOEXEC), 1);
+  std::vector<FileDescriptor> received = takeDescriptors(message);
+  for (const int end : ends) ::close(end);
+  return received;
+}
+
+/// What comes next would have the number of a standard stream, and not keep it.
+TEST_F(LivenessTest, AClaimOutlivesOtherDescriptorsOfAProcessWithoutStandardStreams) {
+  const Liveness own(memory_.fd(), 0);
+  for (const bool isSent : {true, false}) {
+    const Signal claimed;
+    ChildProcess child([&] {
+      for (const int standard : {STDIN_FILENO, STDOUT_FILENO}) {
+        const Liveness first(memory_.fd(), 1);
+        ::close(standard);
+        const std::vector<FileDescriptor> received = isSent ? sendToSelf(memory_.fd()) : std::vector<FileDescriptor>();
+        if (::fcntl(standard, F_GETFD) >= 0) return false;
+        if (standard == STDIN_FILENO) continue;
+        const FileDescriptor copy = isSent ? FileDescriptor() : duplicate(memory_.fd());
+        claimed.give();
+        ::pause();
+      }
+      return true;
+    });
+    claimed.await();
+    EXPECT_TRUE(own.isAlive(1)) << (isSent ? "received" : "duplicated");
+  }
+}
 
 }  // namespace
 }  // namespace tacc

@@ -23,6 +23,7 @@ void checkStandardOutput() {
   if (std::fflush(stdout) == 0 && wasWell) return;
   complain("{}: cannot write all of the output{}\n", programOfOutput,
            wasWell ? fmt::format(": {}", std::strerror(errno)) : "");
+  std::fflush(nullptr);
   ::_exit(1);
 }
 

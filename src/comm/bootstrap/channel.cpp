@@ -7,6 +7,7 @@
 #include <array>
 #include <cerrno>
 #include <iterator>
+#include <optional>
 #include <utility>
 
 #include "core/error.hpp"
@@ -169,6 +170,8 @@ bool Channel::receive(int reads) {
       message.msg_control = control.data();
       message.msg_controllen = control.size();
     }
+    std::optional<TakenStandardNumbers> taken;
+    if (trusted_) taken.emplace();
     const ssize_t count = ::recvmsg(socket_.get(), &message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
     if (count < 0) {
       if (errno == EINTR) continue;

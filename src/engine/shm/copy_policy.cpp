@@ -22,7 +22,8 @@ constexpr std::array cmaPolicies{kernel, kernelResults};
 constexpr std::uint8_t freshTrials = 2;  // the first call of a policy may pay for page faults
 constexpr float worthTrying = 1.5F;      // a policy that was this much slower at the next size is not tried at this one
 constexpr float drift = 1.05F;           // an estimate forgets: 5 % a call
-constexpr float weight = 0.25F;          // of one time in a mean
+constexpr float weight = 0.25F;          // of one time in a mean,
+constexpr float outlier = 4;             // in which it counts for so many times the mean at most
 constexpr std::uint32_t retrialPeriod = 32;  // every 32nd call a policy that is nearly as good is tried again, twice
 constexpr std::uint32_t timePeriod = 8;      // every nth call of the settled policy is timed
 constexpr float nearlyAsGood = 1.5F;
@@ -133,7 +134,7 @@ void CopyPolicyTuner::record(double seconds) noexcept {
   if (estimate == 0)
     estimate = perByte;
   else if (oversubscribed_ && c.trialsLeft[pendingPolicy_] == 0)
-    estimate += weight * (perByte - estimate);
+    estimate += weight * (std::min(perByte, outlier * estimate) - estimate);
   else  // the least of recent times is the cost; what is above it is other programs and late ranks
     estimate = std::min(perByte, estimate * drift);
   if (c.trialsLeft[pendingPolicy_] > 0) --c.trialsLeft[pendingPolicy_];

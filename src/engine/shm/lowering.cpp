@@ -73,7 +73,7 @@ class Lowering {
   /// Whether all messages are delivered as well where what is read by reference, and is there before the sender's step,
   /// is read without a wait for that step.
   bool mayReadEarly() const {
-    std::unordered_set<int> early;  // the first blocks of messages
+    std::unordered_set<int> early;  // messages, by their first blocks: no two have the same
     for (const Delivered& d : delivered_)
       if (d.isThereBefore) early.insert(d.message.firstBlock);
     if (early.empty()) return false;

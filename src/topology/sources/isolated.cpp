@@ -49,7 +49,11 @@ void limit(int resource, rlim_t most) {
 }
 
 [[noreturn]] void runChild(const std::function<std::string()>& work, int output) {
-  for (const int signal : {SIGSEGV, SIGABRT, SIGBUS, SIGFPE}) std::signal(signal, SIG_DFL);
+  // What ends it comes, whatever the thread that forked, or the program, does with such signals.
+  for (const int signal : {SIGSEGV, SIGABRT, SIGBUS, SIGFPE, SIGALRM}) std::signal(signal, SIG_DFL);
+  sigset_t none;
+  ::sigemptyset(&none);
+  ::sigprocmask(SIG_SETMASK, &none, nullptr);
   limit(RLIMIT_CORE, 0);
   limit(RLIMIT_CPU, secondsOfWork);
   ::alarm(static_cast<unsigned>(secondsOfWork));

@@ -8,6 +8,7 @@
 #include <cerrno>
 
 #include "core/error.hpp"
+#include "core/stopwatch.hpp"
 
 namespace tacc {
 namespace {
@@ -25,9 +26,10 @@ class OpenFile {
   bool isOpen() const noexcept { return fd_ >= 0; }
   /// As read(2), which for a pipe waits for its writers, but not for ever: ETIMEDOUT.
   ssize_t read(char* to, std::size_t bytes, double patience) noexcept {
+    const Stopwatch watch;  // signals interrupt a wait, and it goes on
     for (;;) {
       pollfd file{fd_, POLLIN, 0};
-      const int ready = ::poll(&file, 1, static_cast<int>(patience * 1e3));
+      const int ready = ::poll(&file, 1, static_cast<int>(std::max(patience - watch.seconds(), 0.0) * 1e3));
       if (ready == 0) errno = ETIMEDOUT;
       const ssize_t size = ready > 0 ? ::read(fd_, to, bytes) : -1;
       if (size >= 0 || (errno != EINTR && errno != EAGAIN)) return size;

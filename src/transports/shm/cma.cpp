@@ -39,8 +39,8 @@ void readRemote(pid_t pid, void* to, const void* from, std::size_t bytes) {
   fail(code == ESRCH ? taccRemoteError : taccSystemError, "cannot read {} bytes at {} of process {}: {} (errno {}){}",
        bytes, from, pid, std::strerror(code), code,
        code == EPERM
-           ? "; was allowed when the ranks joined, but a process that changes its user or forbids to be looked "
-             "at (PR_SET_DUMPABLE) afterwards ends it: TACC_CMA=off does without"
+           ? "; a process that changes its user, or forbids to be looked at (PR_SET_DUMPABLE), after it has joined "
+             "ends what was allowed before: TACC_CMA=off does without"
            : "");
 }
 

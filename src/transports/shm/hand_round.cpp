@@ -97,6 +97,7 @@ class HandRound::Round {
     std::vector<FileDescriptor> descriptors;
     {
       const std::lock_guard lock(descriptorMutex());
+      const TakenStandardNumbers taken;
       count = ::recvmsg(socket_.get(), &message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
       if (count >= 0) descriptors = takeDescriptors(message);
     }
