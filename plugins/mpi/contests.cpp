@@ -24,7 +24,7 @@ void Contests::serve(Function function, std::size_t bytes, Turn turn, std::uint3
   constexpr std::uint64_t timesLater = 8;
   if (hasOwnCounts(function)) {
     OwnCounts& own = ownCounts_[static_cast<std::size_t>(function)];
-    own.until = own.until < callsBetween ? std::min<std::uint64_t>(own.until * timesLater, callsBetween) : calls;
+    if (own.until < callsBetween) own.until = std::min<std::uint64_t>(own.until * timesLater, callsBetween);
     own.calls = own.bytes = 0;
     own.turn = turn;
   } else if (isMeasured(bytes)) {
@@ -58,12 +58,12 @@ Contests::Turn Contests::keep(Function function, std::size_t bytes, double now, 
     serve(function, bytes, Turn::tacc, callsBetween);
     return Turn::tacc;
   }
-  const auto before =
-      static_cast<double>(hasOwnCounts(function) ? ownCounts_[static_cast<std::size_t>(function)].until
-                                                 : std::uint64_t{calls_[kindOf(function, bytes)].until});
-  const double quick = before * secondsBetween / std::max(sinceLook, 1e-9);  // calls that last so long
-  serve(function, bytes, found->second.turn,
-        static_cast<std::uint32_t>(std::clamp<double>(quick, callsBetween, mostBetween)));
+  std::uint32_t calls = callsBetween;
+  if (!hasOwnCounts(function)) {  // else a look also finds what all move by now
+    const double quick = calls_[kindOf(function, bytes)].until * secondsBetween / std::max(sinceLook, 1e-9);
+    calls = static_cast<std::uint32_t>(std::clamp<double>(quick, callsBetween, mostBetween));
+  }
+  serve(function, bytes, found->second.turn, calls);
   found->second.looked = now;
   return found->second.turn;
 }

@@ -147,7 +147,7 @@ class Contests {
     return Turn::tacc;
   }
   const Memory* memory(Function function, std::size_t bytes) const noexcept;
-  /// Until the next look, after `calls`.
+  /// Until the next look, after `calls`; those with own counts have a number of their own.
   void serve(Function function, std::size_t bytes, Turn turn, std::uint32_t calls) noexcept;
 
   std::array<Calls, functions * sizes> calls_{};
