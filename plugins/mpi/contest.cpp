@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "communicators.hpp"
+#include "shared_heap.hpp"
 #include "unequal.hpp"
 
 namespace tacc::mpi {
@@ -19,15 +20,18 @@ constexpr int root = 0;
 constexpr std::size_t mostMemory = std::size_t{16} << 20;  // of either buffer
 
 struct Free {
-  void operator()(void* memory) const noexcept { std::free(memory); }
+  void operator()(void* memory) const noexcept {
+    if (!sharedHeap().free(memory)) std::free(memory);
+  }
 };
 using Memory = std::unique_ptr<std::byte, Free>;
 
-/// Touched, so that no call waits for pages.
-Memory makeMemory(std::size_t bytes) {
+/// Touched, so that no call waits for pages. `isReached`: by the other ranks of the host.
+Memory makeMemory(std::size_t bytes, bool isReached) {
   constexpr std::size_t line = 64;
   const std::size_t whole = (bytes / line + 1) * line;
-  Memory memory(static_cast<std::byte*>(std::aligned_alloc(line, whole)));
+  Memory memory(
+      static_cast<std::byte*>(isReached ? sharedHeap().allocate(whole, line, 0) : std::aligned_alloc(line, whole)));
   if (memory) std::memset(memory.get(), 0, whole);
   return memory;
 }
@@ -236,9 +240,13 @@ taccResult_t holdContest(Function function, std::size_t bytes, const Communicato
       std::max(hasBlocks ? bytes * ranks : bytes, sizeof(float) * ranks);  // a number each, at least
   if (most > mostMemory) return taccSuccess;
   if (repeated != nullptr) return measure(*repeated, communicator, Rounds(before), outcome);
-  const Memory send = makeMemory(most), receive = makeMemory(most);
+  // As the program's buffers are, as far as that can be told.
+  double unreached = most >= SharedHeap::leastBytes && sharedHeap().held() >= most ? 0 : 1;
+  taccResult_t result = agreeOnMost({&unreached, 1}, communicator);
+  if (result != taccSuccess) return result;
+  const Memory send = makeMemory(most, unreached == 0), receive = makeMemory(most, unreached == 0);
   double lacking = send && receive ? 0 : 1;
-  const taccResult_t result = agreeOnMost({&lacking, 1}, communicator);
+  result = agreeOnMost({&lacking, 1}, communicator);
   if (result != taccSuccess || lacking > 0) return result;
   Call call{function, bytes, communicator, send.get(), receive.get(), {}, {}, {}};
   if (hasCounts) call.countBlocks();

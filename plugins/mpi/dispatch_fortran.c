@@ -18,6 +18,7 @@ typedef long (*FortranFunction)(long, long, long, long, long, long, long, long, 
 
 #define TACC_MPI_FORTRAN_FUNCTIONS(FUNCTION) \
   TACC_MPI_FORTRAN_LIFECYCLE(FUNCTION)       \
+  TACC_MPI_FORTRAN_MEMORY(FUNCTION)          \
   TACC_MPI_FORTRAN_BARRIERS(FUNCTION)        \
   TACC_MPI_FORTRAN_COMPLETIONS(FUNCTION)     \
   TACC_MPI_FORTRAN_BUFFERED(FUNCTION)        \

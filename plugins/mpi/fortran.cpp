@@ -13,6 +13,8 @@
 #define TACC_MPI_DECLARE(name, fortran) extern "C" decltype(MPI_##name) taccMpi_##name;
 TACC_MPI_FORTRAN_LIFECYCLE(TACC_MPI_DECLARE)
 TACC_MPI_FORTRAN_BARRIERS(TACC_MPI_DECLARE)
+extern "C" decltype(MPI_Alloc_mem) taccMpi_Alloc_mem;
+extern "C" decltype(MPI_Free_mem) taccMpi_Free_mem;
 TACC_MPI_FORTRAN_BUFFERED(TACC_MPI_DECLARE)
 #ifdef TACC_MPI_PERSISTENT
 #define TACC_MPI_DECLARE_PERSISTENT(name, fortran) extern "C" decltype(TACC_MPI_PERSISTENT(name)) taccMpi_##name;
@@ -110,6 +112,18 @@ TACC_MPI_FORTRAN_ENTRY(Comm_free)(MPI_Fint* comm, void* error) { endCommunicator
 TACC_MPI_FORTRAN_ENTRY(Comm_disconnect)(MPI_Fint* comm, void* error) {
   endCommunicator(taccMpi_Comm_disconnect, comm, error);
 }
+
+#ifdef OPEN_MPI
+TACC_MPI_FORTRAN_ENTRY(Alloc_mem)(MPI_Aint* size, MPI_Fint* info, void* base, void* error) {
+  answer(error, taccMpi_Alloc_mem(*size, PMPI_Info_f2c(*info), base));
+}
+
+TACC_MPI_FORTRAN_ENTRY(Alloc_mem_cptr)(MPI_Aint* size, MPI_Fint* info, void* base, void* error) {
+  taccMpiFortran_Alloc_mem(size, info, base, error);
+}
+
+TACC_MPI_FORTRAN_ENTRY(Free_mem)(void* base, void* error) { answer(error, taccMpi_Free_mem(base)); }
+#endif
 
 #define TACC_MPI_DEFINE(name, fortran)                                                                           \
   TACC_MPI_FORTRAN_ENTRY(name)                                                                                   \

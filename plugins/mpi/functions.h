@@ -126,6 +126,8 @@
   FUNCTION(Finalize)                 \
   FUNCTION(Comm_free)                \
   FUNCTION(Comm_disconnect)          \
+  FUNCTION(Alloc_mem)                \
+  FUNCTION(Free_mem)                 \
   TACC_MPI_COLLECTIVES(FUNCTION)     \
   TACC_MPI_COMPLETIONS(FUNCTION)
 
@@ -138,6 +140,11 @@
   FUNCTION(Finalize, finalize)               \
   FUNCTION(Comm_free, comm_free)             \
   FUNCTION(Comm_disconnect, comm_disconnect)
+
+#define TACC_MPI_FORTRAN_MEMORY(FUNCTION)  \
+  FUNCTION(Alloc_mem, alloc_mem)           \
+  FUNCTION(Alloc_mem_cptr, alloc_mem_cptr) \
+  FUNCTION(Free_mem, free_mem)
 
 #define TACC_MPI_FORTRAN_BARRIERS(FUNCTION) \
   FUNCTION(Barrier, barrier)                \

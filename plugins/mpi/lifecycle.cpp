@@ -13,6 +13,7 @@
 
 #include "core/mpi_variables.hpp"
 #include "elements.hpp"
+#include "memory.hpp"
 #include "plugin.hpp"
 #include "roll_call.hpp"
 #include "siblings.hpp"
@@ -187,6 +188,7 @@ void agreeOnUse() {
   const auto bytesOf = [](int most) { return most == -INT_MAX ? SIZE_MAX : static_cast<std::size_t>(-most); };
   self.leastWithRequest = bytesOf(least[3]);
   self.leastMoved = bytesOf(least[5]);
+  openMemory();
 }
 
 /// Once MPI is there.
@@ -199,6 +201,7 @@ void start() {
 void end() noexcept {
   Plugin& self = plugin();
   if (self.isActive) {
+    closeMemory();
     const Inside inside;
     self.requests.close();
     self.communicators.close();
@@ -208,7 +211,7 @@ void end() noexcept {
   int ranks = 0;
   PMPI_Comm_size(MPI_COMM_WORLD, &ranks);
   const std::string title = "# tacc: calls of rank 0 of " + std::to_string(ranks);
-  std::fputs(self.report.text(title).c_str(), stdout);
+  std::fputs((self.report.text(title) + textOfMemory()).c_str(), stdout);
   std::fflush(stdout);
 }
 

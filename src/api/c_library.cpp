@@ -6,6 +6,7 @@
 #include "comm/bootstrap/unique_id.hpp"
 #include "core/error.hpp"
 #include "transports/shm/library_memory.hpp"
+#include "transports/shm/memory_fence.hpp"
 
 using tacc::guard;
 
@@ -57,6 +58,20 @@ taccResult_t taccMemAlloc(void** ptr, size_t bytes) {
     }
     *ptr = bytes == 0 ? nullptr : tacc::allocateLibraryMemory(bytes);
   });
+}
+
+taccResult_t taccMemReserve(void** ptr, size_t bytes) {
+  return guard("taccMemReserve", nullptr, [&] {
+    tacc::checkPointer(ptr, "ptr");
+    if (bytes > static_cast<size_t>(PTRDIFF_MAX)) {
+      tacc::fail(taccInvalidArgument, "bytes {} is more than an address space has", bytes);
+    }
+    *ptr = bytes == 0 ? nullptr : tacc::allocateLibraryMemory(bytes, tacc::Reserve::onTouch);
+  });
+}
+
+taccResult_t taccMemUnshare(void* ptr) {
+  return guard("taccMemUnshare", nullptr, [&] { tacc::unshareLibraryMemory(ptr); });
 }
 
 taccResult_t taccMemFree(void* ptr) {

@@ -76,6 +76,8 @@ static const struct {
     taccCommUserRank,
     taccCommGetInfo,
     taccMemAlloc,
+    taccMemReserve,
+    taccMemUnshare,
     taccMemFree,
     taccCommRegister,
     taccCommDeregister,

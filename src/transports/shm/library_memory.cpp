@@ -79,20 +79,24 @@ std::uint64_t writeLibraryHeader(std::byte* page) {
   return header->id;
 }
 
-void releaseLibraryFile(LibraryFile& file) noexcept {
+void withdrawLibraryFile(LibraryFile& file) noexcept {
   std::launder(reinterpret_cast<Header*>(file.memory.data()))->freed.store(1, std::memory_order_release);
+}
+
+void releaseLibraryFile(LibraryFile& file) noexcept {
+  withdrawLibraryFile(file);
   // Without hole punching the pages go when the last peer drops its mapping.
   (void)::fallocate(file.segment.fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, libraryHeaderBytes,
                     static_cast<off_t>(file.segment.bytes - libraryHeaderBytes));
 }
 
-void* allocateLibraryMemory(std::size_t bytes) {
+void* allocateLibraryMemory(std::size_t bytes, Reserve reserve) {
   if (bytes > static_cast<std::size_t>(PTRDIFF_MAX) / 2) {
     fail(taccSystemError, "library memory of {} bytes is not possible", bytes);
   }
   const std::size_t pages = std::max<std::size_t>(1, (bytes + 4095) / 4096);
   const std::size_t whole = libraryHeaderBytes + pages * 4096;
-  SharedMemory memory = SharedMemory::create(whole, "library memory");
+  SharedMemory memory = SharedMemory::create(whole, "library memory", reserve);
   std::byte* base = memory.data();
   const LibrarySegment segment{writeLibraryHeader(base), base, whole, memory.fd()};
   shareWithChildren(memory.fd());  // as the memory is
@@ -126,6 +130,7 @@ void freeLibraryMemory(void* pointer) {
     }
     gone = take(all, found);
   }
+  if (gone.isUnshared) return;  // the pages may be those of children too
   for (LibraryFile& file : gone.files) releaseLibraryFile(file);
 }
 

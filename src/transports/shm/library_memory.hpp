@@ -26,8 +26,8 @@ struct LibrarySegment {
   int fd = -1;            ///< the registry's; valid until the segment is freed
 };
 
-/// Zeroed, committed memory, aligned to 4096 bytes. `bytes` == 0 gives a unique pointer. Throws taccSystemError.
-void* allocateLibraryMemory(std::size_t bytes);
+/// Zeroed memory, aligned to 4096 bytes. `bytes` == 0 gives a unique pointer. Throws taccSystemError.
+void* allocateLibraryMemory(std::size_t bytes, Reserve reserve = Reserve::now);
 
 /// Releases the pages at once, even while peers still map them. Throws taccInvalidArgument if `pointer` is not the
 /// start of memory from allocateLibraryMemory.

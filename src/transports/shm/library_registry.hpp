@@ -40,11 +40,12 @@ struct LibraryAllocation {
   std::vector<LibraryPiece> pieces;             // by address; what is in none of them is reached by this process alone
   std::byte* adopted = nullptr;                 // the buffer as it was named to adoptMemory
   int adoptions = 0;                            // calls of adoptMemory not yet undone
+  bool isUnshared = false;                      // for good: it has no pieces, and gets none
   std::uint32_t process = processGeneration();  // to free it is the business of the process that made it
 
   /// More or less than the one piece that it began with.
   bool isSplit() const noexcept {
-    return pieces.size() != 1 || pieces.front().begin != begin || pieces.front().end != end;
+    return !isUnshared && (pieces.size() != 1 || pieces.front().begin != begin || pieces.front().end != end);
   }
 };
 
@@ -70,7 +71,10 @@ void publishLibraryMemory(LibraryRegistry& all);
 /// Writes the header of a new file; returns the id in it.
 std::uint64_t writeLibraryHeader(std::byte* page);
 
-/// Tells the peers that the file is no more, and gives its pages back even while others map them.
+/// Tells the peers that the file is not for them any more.
+void withdrawLibraryFile(LibraryFile& file) noexcept;
+
+/// The same, and gives its pages back even while others map them.
 void releaseLibraryFile(LibraryFile& file) noexcept;
 
 }  // namespace tacc

@@ -102,14 +102,19 @@ bool awaitUnused(const Span& span, double patienceSeconds) {
   return true;
 }
 
-/// The page becomes this process's own. First a store goes to a copy that the kernel makes, then all do: at no moment
-/// can one be lost, whichever thread makes it.
-void makePrivate(std::byte* page, const LibrarySegment& segment) {
-  // Not by mmap(): ThreadSanitizer takes that for a write to the page, where other threads may be at work. They find
+/// Whole pages: what this process stores there from now on goes to copies that the kernel makes, page by page. At no
+/// moment can a store be lost, whichever thread makes it.
+void mapPrivately(const Span& pages, const LibrarySegment& segment) {
+  // Not by mmap(): ThreadSanitizer takes that for a write to the pages, where other threads may be at work. They find
   // the old mapping or the new one, with the same bytes.
-  if (::syscall(SYS_mmap, page, pageBytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_FIXED, segment.fd,
-                static_cast<long>(page - segment.base)) == -1)
-    failErrno("a page at {} cannot be mapped anew", static_cast<void*>(page));
+  if (::syscall(SYS_mmap, pages.begin, pages.bytes(), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_FIXED, segment.fd,
+                static_cast<long>(pages.begin - segment.base)) == -1)
+    failErrno("{} bytes at {} cannot be mapped anew", pages.bytes(), static_cast<void*>(pages.begin));
+}
+
+/// The page becomes this process's own. First a store goes to a copy that the kernel makes, then all do.
+void makePrivate(std::byte* page, const LibrarySegment& segment) {
+  mapPrivately({page, page + pageBytes}, segment);
 #ifdef MADV_POPULATE_WRITE
   if (::madvise(page, pageBytes, MADV_POPULATE_WRITE) == 0) return;
 #endif
@@ -226,7 +231,7 @@ std::string fenceLibraryMemory(std::byte* output, std::size_t bytes, double pati
     const std::lock_guard guard(all.mutex);
     owned = findAllocation(all, given);
   }
-  if (owned == nullptr || bytes == 0) return {};
+  if (owned == nullptr || owned->isUnshared || bytes == 0) return {};
   if (given.end >= owned->usedEnd) given.end = owned->end;
   const Span inner{pageAfter(given.begin), pageOf(given.end)};
   std::string open;
@@ -251,6 +256,39 @@ std::string fenceLibraryMemory(std::byte* output, std::size_t bytes, double pati
   return open;
 }
 
+void unshareLibraryMemory(void* start) {
+  const std::lock_guard alone(changing());
+  LibraryRegistry& all = libraryRegistry();
+  LibraryAllocation* owned;
+  std::vector<LibraryPiece> pieces;
+  {
+    const std::lock_guard guard(all.mutex);
+    const auto found = all.owned.find(static_cast<std::byte*>(start));
+    if (found == all.owned.end() || found->second.adoptions > 0)
+      fail(taccInvalidArgument, "{} is not the start of library memory", start);
+    owned = &found->second;
+    if (owned->process != processGeneration())
+      fail(taccInvalidUsage, "{} was allocated before this process was forked: it is shared with the parent", start);
+    if (owned->isUnshared) return;
+    owned->isUnshared = true;
+    pieces = std::exchange(owned->pieces, {});
+    publishLibraryMemory(all);  // calls that begin from now on do not use it
+  }
+  try {
+    if (isUsed({owned->begin, owned->end})) fail(taccInvalidUsage, "{} is the output of a call that goes on", start);
+    for (; !pieces.empty(); pieces.pop_back())
+      mapPrivately({pieces.back().begin, pieces.back().end}, pieces.back().segment);
+  } catch (const Error&) {
+    const std::lock_guard guard(all.mutex);
+    owned->isUnshared = false;
+    owned->pieces = std::move(pieces);
+    publishLibraryMemory(all);
+    throw;
+  }
+  for (LibraryFile& file : owned->files)
+    if (file.segment.fd >= 0) withdrawLibraryFile(file);
+}
+
 bool uniteLibraryMemory(const void* memory, std::size_t bytes) {
   LibraryRegistry& all = libraryRegistry();
   if (all.split.load(std::memory_order_relaxed) == 0 || bytes == 0) return false;
@@ -265,6 +303,7 @@ bool uniteLibraryMemory(const void* memory, std::size_t bytes) {
   if (span.end >= owned->usedEnd) span.end = owned->end;
   if (pageOf(span.begin) != span.begin || pageOf(span.end) != span.end) return false;
   const std::lock_guard alone(changing());
+  if (owned->isUnshared) return false;
   if (findLibrarySegment(memory, bytes)) return true;  // another thread was faster
   try {
     moveToNewFile(all, *owned, span, false);

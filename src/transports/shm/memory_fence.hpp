@@ -54,4 +54,10 @@ std::string fenceLibraryMemory(std::byte* output, std::size_t bytes, double pati
 /// be done; a look at one word unless some memory is in pieces.
 bool uniteLibraryMemory(const void* memory, std::size_t bytes);
 
+/// Makes the allocation that begins at `start` this process's own for good: peers do not reach it any more, and a
+/// forked child gets a copy of it. Contents stay; other threads may read and write meanwhile. Throws taccInvalidUsage,
+/// with nothing changed, while a call has its output there, or in a child of the process that made it, and
+/// taccInvalidArgument where none begins. Once more does nothing.
+void unshareLibraryMemory(void* start);
+
 }  // namespace tacc

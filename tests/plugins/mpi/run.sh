@@ -1,6 +1,6 @@
 #!/bin/sh
 # run.sh WHAT MPI PROGRAM LIBRARY [MORE]: runs a program on 1 to 4 ranks, as it is and with libtacc_mpi preloaded; or, for `counted`,
-# `counts`, `learned`, `complaints`, `many_persistent`, `polled`, `contest`, `off`, `mixed`, `hosts`, `network`, `loaded`, `jumps`, `spawned`, `drawn*`, `told_*`, `soak_comms`, `fortran`,
+# `counts`, `learned`, `complaints`, `many_persistent`, `polled`, `contest`, `off`, `mixed`, `hosts`, `network`, `loaded`, `jumps`, `spawned`, `drawn*`, `told_*`, `soak_comms`, `memory`, `fortran`,
 # `fortran_f08` and `stranger`, what their parts below say. Skipped where the MPI is missing. By hand: TACC_TEST_SEEDS="1 2 3" for other draws.
 what=$1 mpi=$2 program=$3 library=$4
 case $mpi in
@@ -51,6 +51,39 @@ case $what in
     export OMPI_MCA_mpi_yield_when_idle=1
     preloaded 2 on "$program" polled tacc
     says 'all right'
+    ;;
+  memory)  # buffers that ranks share: those of MPI_Alloc_mem, and with MALLOC those of malloc too
+    malloc=$5
+    both() { ranks=$1; shift; run "$ranks" env LD_PRELOAD="$library:$malloc" TACC_MPI=report "$@"; }
+    for seed in ${TACC_TEST_SEEDS:-1}; do
+      for ranks in ${TACC_TEST_RANKS:-2 3}; do
+        run $ranks "$program" $seed
+        says 'all right'
+        preloaded $ranks report "$program" $seed
+        says 'all right'
+        says '^# memory that ranks share: [1-9][0-9]* blocks, [1-9][0-9]+ bytes$'
+        few=$(printf '%s\n' "$output" | sed -n 's/^# memory that ranks share: \([0-9]*\) .*/\1/p')
+        both $ranks "$program" $seed
+        says 'all right'
+        many=$(printf '%s\n' "$output" | sed -n 's/^# memory that ranks share: \([0-9]*\) .*/\1/p')
+        [ "$many" -gt $((2 * few)) ] || fail "of malloc no blocks are shared: $many in all, $few by MPI_Alloc_mem"
+        both $ranks env TACC_SHM=file TACC_MPI_CONTEST=1 "$program" $seed
+        says 'all right'
+      done
+    done
+    # Where it is off, and in programs without MPI, malloc is as it was.
+    run 2 env LD_PRELOAD="$library:$malloc" TACC_MPI=off "$program" 1
+    says 'all right'
+    saysNot 'tacc'
+    output=$(LD_PRELOAD="$library:$malloc" sh -c 'seq 100000 | sort -n | tail -n 1' 2>&1)
+    [ "$output" = 100000 ] || fail "a shell with the library preloaded"
+    # Without the other library, it is only a malloc.
+    run 2 env LD_PRELOAD="$malloc" "$program" 1
+    says 'all right'
+    # Where files may not be so long, blocks are ordinary memory.
+    both 2 sh -c 'ulimit -f 400000; exec "$@"' sh "$program" 1
+    says 'all right'
+    saysNot 'memory that ranks share'
     ;;
   learned)  # how much is moved where each rank knows its own counts alone
     export TACC_MPI_NONBLOCKING=65536

@@ -1,0 +1,65 @@
+// The program's memory: MPI_Alloc_mem and MPI_Free_mem, and malloc where that is ours to give.
+#include "memory.hpp"
+
+#include <dlfcn.h>
+#include <fmt/format.h>
+
+#include "heap_functions.h"
+#include "plugin.hpp"
+#include "shared_heap.hpp"
+
+namespace tacc::mpi {
+namespace {
+
+constexpr std::size_t usualAlignment = 64;
+
+const TaccHeapFunctions functions{
+    SharedHeap::leastBytes,
+    [](std::size_t bytes, std::size_t alignment, std::size_t room) {
+      return sharedHeap().allocate(bytes, alignment, room);
+    },
+    [](std::size_t bytes) { return sharedHeap().allocateZeroed(bytes); },
+    [](const void* address) { return sharedHeap().holds(address) ? 1 : 0; },
+    [](void* block) { return sharedHeap().free(block) ? 1 : 0; },
+    [](const void* block) { return sharedHeap().sizeOf(block); },
+    [](void* block, std::size_t bytes) { return sharedHeap().resize(block, bytes) ? 1 : 0; }};
+
+/// Whether the program asks for nothing that only the MPI knows.
+bool isWithoutWishes(MPI_Info info) noexcept {
+  int keys = 0;
+  return info == MPI_INFO_NULL || (PMPI_Info_get_nkeys(info, &keys) == MPI_SUCCESS && keys == 0);
+}
+
+}  // namespace
+
+void openMemory() noexcept {
+  sharedHeap().open();
+  if (void* const found = ::dlsym(RTLD_DEFAULT, "taccMpiMemory_use"))
+    reinterpret_cast<decltype(&taccMpiMemory_use)>(found)(&functions);
+}
+
+void closeMemory() noexcept { sharedHeap().close(); }
+
+std::string textOfMemory() {
+  const SharedHeap::Given given = sharedHeap().given();
+  if (given.blocks == 0) return {};
+  return fmt::format("# memory that ranks share: {} blocks, {} bytes\n", given.blocks, given.bytes);
+}
+
+}  // namespace tacc::mpi
+
+TACC_MPI_ENTRY taccMpi_Alloc_mem(MPI_Aint size, MPI_Info info, void* baseptr) {
+  using namespace tacc::mpi;
+  const auto bytes = static_cast<std::size_t>(size);
+  if (plugin().isActive && size > 0 && bytes >= SharedHeap::leastBytes && baseptr != nullptr && isWithoutWishes(info)) {
+    if (void* const block = sharedHeap().allocate(bytes, usualAlignment)) {
+      *static_cast<void**>(baseptr) = block;
+      return MPI_SUCCESS;
+    }
+  }
+  return PMPI_Alloc_mem(size, info, baseptr);
+}
+
+TACC_MPI_ENTRY taccMpi_Free_mem(void* base) {
+  return tacc::mpi::sharedHeap().free(base) ? MPI_SUCCESS : PMPI_Free_mem(base);
+}
