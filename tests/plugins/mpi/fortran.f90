@@ -52,6 +52,7 @@ program fortran
   call MPI_Comm_split(MPI_COMM_WORLD, mod(rank, 2), rank, half, error)
   call halves()
   call MPI_Comm_free(half, error)
+  call reached()
   call judged()
   call MPI_Allreduce(MPI_IN_PLACE, wrong, 1, MPI_INTEGER, MPI_SUM, MPI_COMM_WORLD, error)
   if (rank == 0 .and. wrong == 0) print '(a)', 'all right'
@@ -315,6 +316,25 @@ contains
     one = 1
     call MPI_Allreduce(MPI_IN_PLACE, one, 1, MPI_INTEGER, MPI_SUM, half, error)
     call expect(one == (ranks + 1 - mod(rank, 2)) / 2, 'MPI_Allreduce of a half')
+  end subroutine
+
+  ! Memory of MPI_Alloc_mem, which other ranks reach.
+  subroutine reached()
+    use, intrinsic :: iso_c_binding
+    integer, parameter :: many = 100000
+    integer, pointer :: own(:), sums(:)
+    type(c_ptr) :: place
+    integer :: i
+    call MPI_Alloc_mem(4_MPI_ADDRESS_KIND * many, MPI_INFO_NULL, place, error)
+    call c_f_pointer(place, own, [many])
+    call MPI_Alloc_mem(4_MPI_ADDRESS_KIND * many, MPI_INFO_NULL, place, error)
+    call c_f_pointer(place, sums, [many])
+    own = [(rank + i, i = 1, many)]
+    call MPI_Allreduce(own, sums, many, MPI_INTEGER, MPI_SUM, MPI_COMM_WORLD, error)
+    call expect(all(sums == [(total() - ranks + ranks * i, i = 1, many)]), 'MPI_Allreduce of MPI_Alloc_mem')
+    call MPI_Free_mem(own, error)
+    call expect(error == MPI_SUCCESS, 'MPI_Free_mem')
+    call MPI_Free_mem(sums, error)
   end subroutine
 
   ! What MPI has to judge goes to it, in the words of Fortran.

@@ -374,7 +374,9 @@ case $what in
       says '^all right$'
       saysNot '^tacc: '
       [ $ranks -gt 1 ] || continue
-      says 'MPI_Allreduce +(19|20) .*other operation: 1$'
+      says 'MPI_Allreduce +(20|21) .*other operation: 1$'
+      # MPICH's mpi_f08 takes such memory by a name that only MPI has.
+      [ "$what-$mpi" = fortran_f08-mpich ] || says '^# memory that ranks share: 2 blocks, '
       says 'MPI_Bcast +3 +[0-9]+ +1  arguments for MPI to judge: 1$'
       says 'MPI_Reduce +6 +[0-9]+ +0  -$'
       for name in Allgather Allgatherv Alltoall Alltoallv Gather Gatherv Scatter Scatterv Reduce_scatter Reduce_scatter_block \
