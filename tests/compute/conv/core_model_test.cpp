@@ -3,6 +3,9 @@
 
 #include <gtest/gtest.h>
 
+#include <utility>
+
+#include "compute/conv/cost.hpp"
 #include "conv_case.hpp"
 
 namespace tacc::conv::test {
@@ -52,6 +55,80 @@ TEST_F(CoreModelTest, FarWeightsCostWhatComesFromTheLastCache) {
       if (kernels->fmaLanes < blockLength) continue;
       EXPECT_GT(secondsOn(meshCore, desc, *kernels), 1.5 * secondsOn(nearCore, desc, *kernels)) << algorithm;
     }
+  }
+}
+
+// Channel-wise layers of one tap in blocks read and write lines of the cache whole, however long vectors are.
+TEST_F(CoreModelTest, ScalingOutOfTheCachesIsPricedByWhatMoves) {
+  taccConvDesc_t desc = convolution(taccConvForward, 1, 160, 64, 64, 160, 1);
+  desc.groups = 160;
+  desc.algorithm = "depthwise";
+  constexpr double bytes = 2.0 * 160 * 64 * 64 * 4, bytesOfLastCache = 20;
+  for (const KernelSet* kernels : availableKernels()) {
+    if (2 * kernels->fmaLanes < blockLength) continue;
+    EXPECT_LE(secondsOn(nearCore, desc, *kernels), bytes / bytesOfLastCache / assumedHertz * 1.01) << kernels->isa;
+  }
+}
+
+// 19 MB of results, of one product each.
+TEST_F(CoreModelTest, ResultsThatGoToMemoryCostTheirWayOnNearCoresToo) {
+  taccConvDesc_t desc = convolution(taccConvForward, 1, 1, 140, 140, 240, 1);
+  desc.inputLayout = desc.outputLayout = taccLayoutNhwc;
+  constexpr double bytes = 4.0 * 140 * 140 * 240, mostBytesOfSecond = 9 * assumedHertz;
+  for (const char* algorithm : {"direct", "few-channels"}) {
+    desc.algorithm = algorithm;
+    for (const KernelSet* kernels : availableKernels()) {
+      EXPECT_GE(secondsOn(nearCore, desc, *kernels), bytes / mostBytesOfSecond) << algorithm << ", " << kernels->isa;
+    }
+  }
+}
+
+// Products are one line of tiles on any core.
+TEST_F(CoreModelTest, EndsOfFirstLayersTilesAreHiddenByFarCoresAndInProducts) {
+  taccConvDesc_t desc = convolution(taccConvForward, 1, 3, 14, 14, 16, 3, 1, 1);
+  desc.inputLayout = taccLayoutNhwc;
+  desc.algorithm = "few-channels";
+  taccConvDesc_t product = convolution(taccConvForward, 1, 3, 14, 14, 16, 1);
+  product.inputLayout = taccLayoutNhwc;
+  product.algorithm = "few-channels";
+  for (const KernelSet* kernels : availableKernels()) {
+    if (kernels->fmaLanes < blockLength) continue;
+    EXPECT_NEAR(secondsOn(nearCore, desc, *kernels), secondsOn(meshCore, desc, *kernels) / 0.8, 1e-9);
+    EXPECT_NEAR(secondsOn(nearCore, product, *kernels), secondsOn(meshCore, product, *kernels), 1e-9);
+  }
+}
+
+TEST_F(CoreModelTest, PixelsThatShareLinesOfTheCacheCostMoreOnNearCoresToo) {
+  taccConvDesc_t cut = convolution(taccConvForward, 4, 440, 96, 96, 440, 3, 1, 1), whole = cut;
+  whole.inChannels = whole.outChannels = whole.groups = 448;
+  cut.groups = 440;
+  taccConvDesc_t cutSums = convolution(taccConvForward, 8, 2, 21, 21, 136, 1), wholeSums = cutSums;
+  wholeSums.outChannels = 144;
+  const std::pair<taccConvDesc_t, taccConvDesc_t> pairs[] = {{cut, whole}, {cutSums, wholeSums}};
+  for (auto [less, more] : pairs) {
+    for (taccConvDesc_t* desc : {&less, &more}) {
+      desc->inputLayout = desc->outputLayout = taccLayoutNhwc;
+      desc->algorithm = desc->groups > 1 ? "depthwise" : "short-sums";
+    }
+    for (const KernelSet* kernels : availableKernels()) {
+      if (kernels->fmaLanes < blockLength) continue;
+      EXPECT_GT(secondsOn(nearCore, less, *kernels), 1.05 * secondsOn(nearCore, more, *kernels)) << less.algorithm;
+    }
+  }
+}
+
+// As many bytes of fewer pixels.
+TEST_F(CoreModelTest, InnerProductsOfRowsThatArePagesApartCostMoreFromMemory) {
+  taccConvDesc_t near = convolution(taccConvForward, 4, 512, 96, 96, 4, 1), apart = near;
+  apart.inChannels = 2048;
+  apart.batch = 1;
+  for (taccConvDesc_t* desc : {&near, &apart}) {
+    desc->inputLayout = desc->outputLayout = taccLayoutNhwc;
+    desc->algorithm = "inner-products";
+  }
+  for (const KernelSet* kernels : availableKernels()) {
+    if (kernels->fmaLanes < blockLength) continue;  // whose products take longer
+    EXPECT_GT(secondsOn(nearCore, apart, *kernels), 1.5 * secondsOn(nearCore, near, *kernels)) << kernels->isa;
   }
 }
 

@@ -164,12 +164,13 @@ class Depthwise final : public LinesPlan {
                                         (readsBfloat16(description_) ? cyclesOfBfloat16 : 1);
     const bool hasOneTap = shape().kernelHeight * shape().kernelWidth == 1;
     // Blocks of pixels that no multiple of a block is apart share lines of the cache, which memory is asked for again.
-    const bool sharesLines = hasFarCaches() && overlapsBlocks(description_) && tensorBytes() > bytesOfThirdCache;
+    const bool sharesLines = overlapsBlocks(description_) && tensorBytes() > bytesOfThirdCache;
     const double bytesOfMemory =
         (sharesLines ? 0.6 : 1) * std::min(isAny ? 11.0 : 12.0, hasOneTap ? coreModel().mostOfOneTap : 12.0);
     const double bytes = planes * moved * partOfTensor(description_) * static_cast<double>(bytesOfNumber(description_));
-    return (overlappedCycles(planes * (std::max(cycles, missedCycles(isAny)) * partOfBlock(description_) + copied),
-                             transferCycles(bytes, bytesOfMemory)) +
+    return (overlappedCycles(
+                planes * (std::max(cycles, scales_ ? 0 : missedCycles(isAny)) * partOfBlock(description_) + copied),
+                transferCycles(bytes, bytesOfMemory)) +
             (moved > 0 ? skippedCycles() : 0)) /
            assumedHertz;
   }
@@ -222,6 +223,7 @@ class Depthwise final : public LinesPlan {
     some.results = call.outputWidth * (isOneLine ? call.to - call.from : 1);
     some.activation = description_.activation;
     some.isNonTemporal = call.isNonTemporal;
+    some.ahead = call.ahead;
     int blocks = call.blocks;
     if (call.inputBlock == blockLength && call.outputBlock == blockLength) {  // images of one pixel: all its channels
       some.channels = blocks * blockLength;

@@ -35,7 +35,10 @@ class DirectForward final : public ConvPlan {
     const Shape& s = shape();
     const double ofImage = std::max(driver_.cycles(), driver_.storingCycles());
     const double cycles = ofImage * s.lines() * s.groups + cutGroupCycles(description_);
-    return (std::max(cycles, farTransferCycles(touchedBytes(description_), 12)) + skippedCycles()) / assumedHertz;
+    // Some blocks of a pixel at a time, of NHWC, come to memory in less order; far caches have it in their own rate.
+    const double bytesOfMemory = !hasFarCaches() && description_.outputLayout == taccLayoutNhwc ? 9 : 12;
+    const double moved = transferCycles(touchedBytes(description_), bytesOfMemory);
+    return (std::max(cycles, moved) + skippedCycles()) / assumedHertz;
   }
 
   void pack(const float* weights, float* packed) const override {

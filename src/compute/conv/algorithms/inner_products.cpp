@@ -72,7 +72,10 @@ class InnerProducts final : public ConvPlan {
     const double edges = pairs * (c.outWidth - (right_ - left_)) * (ofEdge - ofPixel);
     const double calls = pairs * parts * ofTile * (1 + double(c.outWidth) / static_cast<double>(pixelsAtOnce()));
     const double cycles = c.batch * (pairs * ofPixel * c.outWidth + edges + calls);
-    return overlappedCycles(cycles, transferCycles(touchedBytes(description_), 9)) / assumedHertz;
+    // Rows that are pages apart go through some places of memory at a time, in which hardware does not look ahead.
+    constexpr int floatsOfPage = 1024;
+    const double bytesOfMemory = !hasFarCaches() && newValues >= floatsOfPage ? 4 : 9;
+    return overlappedCycles(cycles, transferCycles(touchedBytes(description_), bytesOfMemory)) / assumedHertz;
   }
 
   void pack(const float* weights, float* packed) const override {

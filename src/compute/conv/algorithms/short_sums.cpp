@@ -113,6 +113,7 @@ class ShortSums final : public ConvPlan {
         right_(forward, tiles, std::max(left_.to(), firstOfRight()), tiles.strips()),
         isNonTemporal_(streams(d, forward)),
         areShort_(kernels.fmaLanes < blockLength),
+        hasWideUnits_(hasTwoWideUnits(kernels)),
         spreads_(spreads(d)),
         fetchesOutput_(areShort_ || valuesOf(forward) <= mostFetching) {
     const std::size_t rows =
@@ -196,7 +197,15 @@ class ShortSums final : public ConvPlan {
     const double part = std::clamp(written / quarter - 1, 0.0, 1.0);
     const double lines = written / (blockLength * sizeof(float));
     const double stored = storedCycles(written, lines, ofLine + ofLineMore * part);
-    return std::max(products, stored) + notHidden * part * std::min(products, stored);
+    return std::max(cutCycles(lines), std::max(products, stored) + notHidden * part * std::min(products, stored));
+  }
+
+  /// Where caches are near, of wide vectors and pixels that are no whole lines of the cache: most stores are to two of
+  /// them.
+  double cutCycles(double lines) const {
+    constexpr double ofCutLine = 3.9;
+    const bool isCut = hasWideUnits_ && !hasFarCaches() && forward_.outChannels % blockLength != 0;
+    return isCut ? ofCutLine * lines : 0;
   }
 
   /// Where vectors are long, products of more values than these take as long as fetching what they are written to.
@@ -318,6 +327,7 @@ class ShortSums final : public ConvPlan {
   EdgePixels left_, right_;
   bool isNonTemporal_;
   bool areShort_;  // vectors: less than a line of the cache
+  bool hasWideUnits_;
   bool spreads_;
   bool fetchesOutput_;
   std::size_t parts_ = 1;  // of the strips of a product, or of an image's lines

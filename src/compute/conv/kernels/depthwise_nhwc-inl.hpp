@@ -66,40 +66,69 @@ void sumChannels(const DepthwiseNhwcCall& call, std::ptrdiff_t first) {
       });
 }
 
-/// Results [first, first + kResults) of one tap, of a vector of channels.
-template <int kResults>
-[[gnu::always_inline]] inline void scaleFew(const DepthwiseNhwcCall& call, std::ptrdiff_t first, int channel, Vector w,
-                                            Vector start) {
-  const float* from = call.input + first * call.inputStep + call.lines->read + call.taps->read + channel;
-  Vector sum[kResults];
+/// What all results of one tap share: its weights, and what sums begin with, of as many vectors of channels.
+template <int kVectors>
+struct Scale {
+  Vector weights[kVectors], start[kVectors];
+};
+
+/// Results [first, first + kResults) of one tap, of kVectors vectors of channels from `channel` on.
+template <int kResults, int kVectors, bool kIsNonTemporal>
+[[gnu::always_inline]] inline void scaleFew(const DepthwiseNhwcCall& call, std::ptrdiff_t first, int channel,
+                                            const Scale<kVectors>& scale) {
+  constexpr int all = kResults * kVectors;
+  const auto place = [&](std::ptrdiff_t step, int i) __attribute__((always_inline)) {
+    return (first + i / kVectors) * step + channel + i % kVectors * TACC_LANES;
+  };
+  const float* const from = call.input + call.lines->read + call.taps->read;
+  Vector sum[all];
 #pragma GCC unroll 8
-  for (int p = 0; p < kResults; ++p, from += call.inputStep) sum[p] = start + w * load(from);
-  if (call.addend != nullptr) {
-    const float* add = call.addend + first * call.outputStep + channel;
-#pragma GCC unroll 8
-    for (int p = 0; p < kResults; ++p, add += call.outputStep) sum[p] += load(add);
+  for (int i = 0; i < all; ++i) {
+    const float* const pixel = from + place(call.inputStep, i);
+    if (i % kVectors == 0) __builtin_prefetch(pixel + call.ahead);
+    sum[i] = scale.start[i % kVectors] + scale.weights[i % kVectors] * load(pixel);
   }
-  activate<kResults>(
-      call.activation, [&](int p) __attribute__((always_inline))->Vector & { return sum[p]; });
-  float* to = call.output + first * call.outputStep + channel;
-  for (int p = 0; p < kResults; ++p, to += call.outputStep) {
-    if (call.isNonTemporal) {
-      stream(to, sum[p]);
+  if (call.addend != nullptr) {
+#pragma GCC unroll 8
+    for (int i = 0; i < all; ++i) sum[i] += load(call.addend + place(call.outputStep, i));
+  }
+  activate<all>(
+      call.activation, [&](int i) __attribute__((always_inline))->Vector & { return sum[i]; });
+#pragma GCC unroll 8
+  for (int i = 0; i < all; ++i) {
+    float* const to = call.output + place(call.outputStep, i);
+    if constexpr (kIsNonTemporal) {
+      stream(to, sum[i]);
     } else {
-      store(to, sum[p]);
+      store(to, sum[i]);
     }
   }
 }
 
-/// One tap of whole vectors of channels: its weights are read once for all results.
+/// One tap of whole vectors of channels: its weights are read once for all results. The vectors of a block go together,
+/// so that lines of the cache are read and written whole.
+template <bool kIsNonTemporal>
 void scaleChannels(const DepthwiseNhwcCall& call) {
-  for (int channel = 0; channel < call.channels; channel += TACC_LANES) {
-    const Vector w =
-        load(call.weights + weightsOf(channel, call.weightsBlock) + call.lines->weights + call.taps->weights);
-    const Vector start = call.bias != nullptr ? load(call.bias + channel) : Vector{};
-    std::ptrdiff_t p = 0;
-    for (; p + 8 <= call.results; p += 8) scaleFew<8>(call, p, channel, w, start);
-    for (; p < call.results; ++p) scaleFew<1>(call, p, channel, w, start);
+  constexpr int vectors = vectorsOfBlock <= 2 ? vectorsOfBlock : 1, few = 8 / vectors;
+  for (int channel = 0; channel < call.channels;) {
+    const auto scaleVectors = [&]<int kVectors>(std::integral_constant<int, kVectors>) __attribute__((always_inline)) {
+      Scale<kVectors> scale;
+      for (int v = 0; v < kVectors; ++v) {
+        const int at = channel + v * TACC_LANES;
+        scale.weights[v] =
+            load(call.weights + weightsOf(at, call.weightsBlock) + call.lines->weights + call.taps->weights);
+        scale.start[v] = call.bias != nullptr ? load(call.bias + at) : Vector{};
+      }
+      std::ptrdiff_t p = 0;
+      for (; p + few <= call.results; p += few) scaleFew<few, kVectors, kIsNonTemporal>(call, p, channel, scale);
+      for (; p < call.results; ++p) scaleFew<1, kVectors, kIsNonTemporal>(call, p, channel, scale);
+      channel += kVectors * TACC_LANES;
+    };
+    if (channel + vectors * TACC_LANES <= call.channels) {
+      scaleVectors(std::integral_constant<int, vectors>{});
+    } else {
+      scaleVectors(std::integral_constant<int, 1>{});
+    }
   }
 }
 
@@ -148,7 +177,7 @@ void depthwiseNhwcSum(const DepthwiseNhwcCall& call) {
   // Of many channels pixels in the order of memory are better.
   const bool isScaling = call.lineCount * call.tapCount == 1 && call.channels % TACC_LANES == 0;
   if (isScaling && (call.channels <= blockLength || call.results == 1)) {
-    scaleChannels(call);
+    call.isNonTemporal ? scaleChannels<true>(call) : scaleChannels<false>(call);
     return;
   }
   forEachFew(call.results, [&]<int kResults>(std::integral_constant<int, kResults>, std::ptrdiff_t first) {

@@ -34,7 +34,8 @@ struct DepthwiseNhwcCall {
   std::ptrdiff_t outputStep;
   int results, channels;
   taccActivation_t activation;
-  bool isNonTemporal;  // the output, in whole vectors that are aligned, is stored so: the caller ends that
+  bool isNonTemporal;    // the output, in whole vectors that are aligned, is stored so: the caller ends that
+  std::ptrdiff_t ahead;  // floats of the input that are fetched before they are read, of one tap and block; 0: none
 };
 
 /// Adds products of pixels, all channels of each:
