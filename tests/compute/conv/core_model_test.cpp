@@ -3,6 +3,9 @@
 
 #include <gtest/gtest.h>
 
+#include <utility>
+
+#include "compute/conv/algorithms/caching.hpp"
 #include "conv_case.hpp"
 
 namespace tacc::conv::test {
@@ -53,6 +56,19 @@ TEST_F(CoreModelTest, FarWeightsCostWhatComesFromTheLastCache) {
       EXPECT_GT(secondsOn(meshCore, desc, *kernels), 1.5 * secondsOn(nearCore, desc, *kernels)) << algorithm;
     }
   }
+}
+
+// Where the last cache is near, plain stores hide behind products, until a result is far larger than it.
+TEST_F(CoreModelTest, ProductsAreStoredPastFarCachesSooner) {
+  const auto isStreamed = [](const CoreModel& model, int size) {
+    pretendCoreModel(&model);
+    const taccConvDesc_t desc = convolution(taccConvForward, 16, 32, size, size, 32, 1);
+    return std::pair(isNonTemporalProduct(understand(desc)), isNonTemporalResult(understand(desc)));
+  };
+  EXPECT_EQ(isStreamed(meshCore, 56), std::pair(false, false));
+  EXPECT_EQ(isStreamed(meshCore, 112), std::pair(true, true));
+  EXPECT_EQ(isStreamed(nearCore, 112), std::pair(false, true));
+  EXPECT_EQ(isStreamed(nearCore, 224), std::pair(true, true));
 }
 
 TEST_F(CoreModelTest, OfThisCpuComesBack) {
