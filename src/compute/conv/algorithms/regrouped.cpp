@@ -73,12 +73,17 @@ struct ChannelsOfGroup {
   int blocks() const { return ceilDivide(ofGroup, blockLength); }
   std::ptrdiff_t imageFloats() const { return ceilDivide(ofAll, blockLength) * pixels * blockLength; }
   std::ptrdiff_t copyFloats() const { return (arePlanes ? ofGroup : blocks() * blockLength) * pixels; }
-  /// For copying an image of a group.
-  double copyCycles() const {
-    constexpr double pixel = 6, block = 60, ofValue = 1.5;
-    return arePlanes ? ofGroup * (ofValue * static_cast<double>(pixels) + block)
-                     : 1.9 * blocks() * (pixel * static_cast<double>(pixels) + block);
+  /// Cycles for an image of a group: to the copy, of which whole blocks need no masks; and back.
+  double gatherCycles() const {
+    constexpr double ofValue = 1.5, ofWholePixel = 5;
+    const auto count = static_cast<double>(pixels);
+    if (arePlanes) return ofGroup * (ofValue * count + ofBlock);
+    const double whole = ofGroup / blockLength * (ofWholePixel * count + ofBlock);
+    return whole + (ofGroup % blockLength == 0 ? 0 : maskedCycles());
   }
+  double scatterCycles() const { return blocks() * maskedCycles(); }
+  double maskedCycles() const { return 1.9 * (6 * static_cast<double>(pixels) + ofBlock); }
+  static constexpr double ofBlock = 60;
 
   /// Calls visit(place of a block among all of an image, the channel of the group at its lane 0, first lane, end) for
   /// the blocks of all that a group is in.
@@ -158,9 +163,12 @@ class Regrouped final : public ConvPlan {
   }
   double predictedSeconds() const override {
     const Shape& s = description_.shape;
-    const bool isRead = description_.residual || description_.accumulate;
-    const double copied = (description_.pass == taccConvBackwardData && isRead ? 2 : 1) * in_.copyCycles() +
-                          (description_.residual ? 2 : 1) * out_.copyCycles();
+    const bool isRead = description_.accumulate;
+    const bool isForward = description_.pass == taccConvForward, isData = description_.pass == taccConvBackwardData;
+    const double ofInput = isData ? in_.scatterCycles() + (isRead ? in_.gatherCycles() : 0) : in_.gatherCycles();
+    const double ofOutput =
+        isForward ? out_.scatterCycles() + (description_.residual ? out_.gatherCycles() : 0) : out_.gatherCycles();
+    const double copied = ofInput + ofOutput;
     const double bytes = double(s.batch) * static_cast<double>(in_.imageFloats() + out_.imageFloats()) * sizeof(float);
     // Lines that two groups share are fetched, and written, twice.
     const double times = hasFarCaches() ? 2 : 1;
