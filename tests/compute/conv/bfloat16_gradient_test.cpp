@@ -8,7 +8,7 @@
 
 #include "../guarded_buffer.hpp"
 #include "bfloat16_case.hpp"
-#include "compute/conv/cost.hpp"
+#include "compute/conv/core_model.hpp"
 #include "threaded_executor.hpp"
 
 namespace tacc::conv::test {
@@ -167,7 +167,7 @@ TEST(Bfloat16Gradient, IsMultipliedInPairsWhereTheCpuCan) {
     desc.algorithm = ofFloats.algorithm = algorithm;
     for (const KernelSet* kernels : availableKernels()) {
       const auto plan = makePlan(understand(desc), *kernels).plan;
-      const bool isFaster = !hasTwoWideUnits(*kernels);
+      const bool isFaster = coreModel().pairProducts >= 1;
       const bool isOnTiles = algorithm == nullptr && kernels->split != nullptr;
       const bool hasPairs = (pairKernels(*kernels) != nullptr && (isFaster || algorithm != nullptr)) || isOnTiles;
       EXPECT_EQ(plan->kernel().ends_with(" bf16 pairs"), hasPairs) << plan->kernel();

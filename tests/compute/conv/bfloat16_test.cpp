@@ -6,7 +6,7 @@
 #include <span>
 
 #include "bfloat16_case.hpp"
-#include "compute/conv/cost.hpp"
+#include "compute/conv/core_model.hpp"
 #include "compute/layers/kernels.hpp"
 #include "plain_tiles.hpp"
 #include "support/settings.hpp"
@@ -115,7 +115,7 @@ TEST(Bfloat16, IsMultipliedInPairsWhereTheCpuCan) {
       EXPECT_THAT(makePlan(understand(desc), *kernels).plan->kernel(), testing::Not(testing::HasSubstr("pairs")));
       desc.roundWeights = 1;
       const std::string kernel = makePlan(understand(desc), *kernels).plan->kernel();
-      const bool hasPairs = pairKernels(*kernels) != nullptr && !hasTwoWideUnits(*kernels);
+      const bool hasPairs = pairKernels(*kernels) != nullptr && coreModel().pairProducts >= 1;
       EXPECT_EQ(kernel.ends_with(" bf16 pairs"), hasPairs || kernels->split != nullptr) << kernel;
       desc.roundWeights = 0;
     }

@@ -3,8 +3,10 @@
 
 #include <gtest/gtest.h>
 
+#include <string>
 #include <utility>
 
+#include "compute/conv/algorithms/caching.hpp"
 #include "compute/conv/cost.hpp"
 #include "conv_case.hpp"
 
@@ -129,6 +131,38 @@ TEST_F(CoreModelTest, InnerProductsOfRowsThatArePagesApartCostMoreFromMemory) {
   for (const KernelSet* kernels : availableKernels()) {
     if (kernels->fmaLanes < blockLength) continue;  // whose products take longer
     EXPECT_GT(secondsOn(nearCore, apart, *kernels), 1.5 * secondsOn(nearCore, near, *kernels)) << kernels->isa;
+  }
+}
+
+// Where the last cache is near, plain stores hide behind products, until a result is far larger than it.
+TEST_F(CoreModelTest, ProductsAreStoredPastFarCachesSooner) {
+  const auto isStreamed = [](const CoreModel& model, int size) {
+    pretendCoreModel(&model);
+    const taccConvDesc_t desc = convolution(taccConvForward, 16, 32, size, size, 32, 1);
+    return std::pair(isNonTemporalProduct(understand(desc)), isNonTemporalResult(understand(desc)));
+  };
+  EXPECT_EQ(isStreamed(meshCore, 56), std::pair(false, false));
+  EXPECT_EQ(isStreamed(meshCore, 112), std::pair(true, true));
+  EXPECT_EQ(isStreamed(nearCore, 112), std::pair(false, true));
+  EXPECT_EQ(isStreamed(nearCore, 224), std::pair(true, true));
+}
+
+// Which cores of Intel's multiply more slowly than float32, and those that start two a cycle twice as fast.
+TEST_F(CoreModelTest, PairsOfBfloat16AreTakenWhereTheyAreFaster) {
+  const std::string pairs = " bf16 pairs";
+  for (const taccConvPass_t pass : {taccConvForward, taccConvBackwardWeights}) {
+    taccConvDesc_t desc = convolution(pass, 1, 256, 14, 14, 256, 3, 1, 1);
+    desc.activationType = taccBfloat16;
+    desc.roundWeights = pass == taccConvForward;
+    for (const KernelSet* kernels : availableKernels()) {
+      if (kernels->split != nullptr || pairKernels(*kernels) == nullptr) continue;
+      const auto kernelOn = [&](const CoreModel& model) {
+        pretendCoreModel(&model);
+        return makePlan(understand(desc), *kernels).plan->kernel();
+      };
+      EXPECT_TRUE(kernelOn(nearCore).ends_with(pairs)) << kernelOn(nearCore);
+      EXPECT_FALSE(kernelOn(meshCore).ends_with(pairs)) << kernelOn(meshCore);
+    }
   }
 }
 

@@ -30,17 +30,19 @@ TEST_P(FirstLayers, AreExactForDrawnShapes) {
     desc.strideHeight = from(1, 4);
     desc.strideWidth = from(1, 4);
     desc.dilationHeight = from(1, 2);
-    desc.dilationWidth = GetParam() == taccConvForward ? from(1, 3) : 1;
+    desc.inputLayout = from(0, 1) == 0 ? taccLayoutNchw : taccLayoutNhwc;
+    const bool canBeApart = GetParam() == taccConvForward || desc.inputLayout == taccLayoutNchw;
+    desc.dilationWidth = canBeApart ? from(1, 3) : 1;
     // Now and then outputs that see nothing but padding.
     desc.padHeight = from(0, desc.kernelHeight);
     desc.padWidth = from(0, desc.kernelWidth + from(0, 5) / 5);
     // Of most images a large part is inside, and of some nothing.
     desc.height = std::max(from(1, 40), (desc.kernelHeight - 1) * desc.dilationHeight + 1 - 2 * desc.padHeight);
     desc.width = std::max(from(1, 90), (desc.kernelWidth - 1) * desc.dilationWidth + 1 - 2 * desc.padWidth);
-    desc.inputLayout = from(0, 1) == 0 ? taccLayoutNchw : taccLayoutNhwc;
     desc.weightLayout = from(0, 1) == 0 ? taccWeightsKcrs : taccWeightsBlocked;
     // Gradients of any number of channels, whose lines are as long as a block.
-    const int columns = (desc.width + 2 * desc.padWidth - desc.kernelWidth) / desc.strideWidth + 1;
+    const int reach = (desc.kernelWidth - 1) * desc.dilationWidth + 1;
+    const int columns = (desc.width + 2 * desc.padWidth - reach) / desc.strideWidth + 1;
     const bool mayBeNhwc = GetParam() == taccConvForward || columns * desc.outChannels >= 16;
     if (mayBeNhwc && from(0, 1) == 0) desc.outputLayout = taccLayoutNhwc;
     chooseEpilogue(desc, random);
@@ -60,6 +62,19 @@ TEST_P(FirstLayers, AreExactForManySmallImages) {
     desc.weightLayout = from(0, 1) == 0 ? taccWeightsKcrs : taccWeightsBlocked;
     chooseEpilogue(desc, random);
     expectFirstLayer(desc, i % 4 < 2 ? 1 : 3, i % 2 == 0);
+  }
+}
+
+/// Whose taps are apart: a tap of its own each, or lines of every so many pixels, whatever the number of workers.
+TEST(FirstLayersGradient, OfTapsThatAreApartIsTheSameBitsForEveryNumberOfThreads) {
+  for (const int dilation : {2, 3}) {
+    for (const int size : {9, 48}) {
+      taccConvDesc_t desc = convolution(taccConvBackwardWeights, 2, 3, size, size, 47, 3, 1, dilation);
+      desc.dilationHeight = desc.dilationWidth = dilation;
+      desc.inputLayout = taccLayoutNchw;
+      desc.algorithm = "few-channels";
+      expectSameBitsForEveryNumberOfThreads(desc, 4);
+    }
   }
 }
 

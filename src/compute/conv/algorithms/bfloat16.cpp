@@ -12,6 +12,7 @@
 #include "compute/conv/algorithms/batch_parts.hpp"
 #include "compute/conv/algorithms/direct_driver.hpp"
 #include "compute/conv/algorithms/pixel_pairs.hpp"
+#include "compute/conv/core_model.hpp"
 #include "compute/conv/cost.hpp"
 #include "compute/conv/task_partition.hpp"
 #include "compute/layers/kernels.hpp"
@@ -171,8 +172,8 @@ ChosenPlan makePairPlan(const Description& given, Pairs pairs, const KernelSet& 
   const bool mayRound = given.roundsWeights || isGradient;
   if (!mayRound || tiles == nullptr || (!given.algorithm.empty() && given.algorithm != nameOfPairs)) return {};
   Description description = withKernels(given, *tiles);
-  // Cores of Intel's that start two multiply-adds of 512 bits a cycle start fewer than one of pairs.
-  if (description.hasTwoWideUnits && given.algorithm.empty()) return {};
+  // Cores of Intel's start fewer than one multiply-add of pairs a cycle.
+  if (coreModel().pairProducts < 1 && given.algorithm.empty()) return {};
   description.pairs = pairs;
   const Shape& s = given.shape;
   if (isGradient) {

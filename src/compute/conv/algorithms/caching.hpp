@@ -7,6 +7,7 @@
 
 #include "compute/conv/algorithms/direct_driver.hpp"
 #include "compute/conv/algorithms/direct_shapes.hpp"
+#include "compute/conv/core_model.hpp"
 #include "compute/conv/cost.hpp"
 #include "compute/conv/shape.hpp"
 #include "compute/layers/kernels.hpp"
@@ -67,13 +68,23 @@ inline double cutGroupCycles(const Description& d) {
 /// Whether whole lines of the cache begin where a tensor does, as non-temporal stores want it; plain ones need not.
 inline bool isAligned(const float* tensor) { return reinterpret_cast<std::uintptr_t>(tensor) % 64 == 0; }
 
+/// Of the result in blocks, forward or backward to the data.
+inline std::size_t resultBytes(const Description& d) {
+  const Shape& s = d.shape;
+  return sizeof(float) * (d.pass == taccConvForward
+                              ? tensorFloats(taccLayoutNchw16c, s.batch, s.outChannels, s.outHeight, s.outWidth)
+                              : tensorFloats(taccLayoutNchw16c, s.batch, s.inChannels, s.height, s.width));
+}
+
 /// Whether the result, forward or backward to the data, would push itself out of the caches before anybody reads it.
 inline bool isNonTemporalResult(const Description& d) {
-  const Shape& s = d.shape;
-  const std::size_t floats = d.pass == taccConvForward
-                                 ? tensorFloats(taccLayoutNchw16c, s.batch, s.outChannels, s.outHeight, s.outWidth)
-                                 : tensorFloats(taccLayoutNchw16c, s.batch, s.inChannels, s.height, s.width);
-  return d.isOfLargeResult || layers::isTooLargeForCaches(floats * sizeof(float));
+  return d.isOfLargeResult || layers::isTooLargeForCaches(resultBytes(d));
+}
+
+/// The same of products, whose arithmetic hides plain stores on cores whose last cache is near, and not those past it.
+inline bool isNonTemporalProduct(const Description& d) {
+  return isNonTemporalResult(d) &&
+         (d.isOfLargeResult || static_cast<double>(resultBytes(d)) > coreModel().streamedBytes);
 }
 
 }  // namespace tacc::conv

@@ -66,7 +66,7 @@ class DirectBackwardData final : public ConvPlan {
                    description.maxWorkers, partsForPhases(phases_, shape())),
         haveSameGroups_(phases_.size() > 1 && haveSameGroups(phases_)),
         fetchesInput_(comesFromMemory(phases_[lead_].driver, shape())),
-        isNonTemporal_(isNonTemporalResult(description) && !description.pairs.areWritten) {
+        isNonTemporal_(isNonTemporalProduct(description) && !description.pairs.areWritten) {
     for (Phase& phase : phases_) {
       hasEmptyPhases_ = hasEmptyPhases_ || phase.taps.empty();
       phase.packed = packedFloats_;

@@ -23,7 +23,7 @@ class DirectForward final : public ConvPlan {
         partition_(driver_, shape().lines(), shape().groups, shape().outHeight * shape().outWidth,
                    description.maxWorkers),
         fetchesInput_(comesFromMemory(driver_, shape())),
-        isNonTemporal_(isNonTemporalResult(description) && !description.pairs.areWritten) {
+        isNonTemporal_(isNonTemporalProduct(description) && !description.pairs.areWritten) {
     if (partition_.areGroupsInTurn()) describe(groupsInTurn);
   }
 

@@ -25,7 +25,7 @@ void clearMargin(float* to, std::ptrdiff_t floats) {
 
 bool isFewChannels(const Description& d, bool isDilated) {
   const bool isOfPlanes = d.inputLayout == taccLayoutNchw || d.shape.inChannels == 1;
-  const bool canBeApart = isDilated && isOfPlanes && d.shape.strideWidth == 1;
+  const bool canBeApart = isDilated && isOfPlanes;
   return (d.inputLayout == taccLayoutNchw || d.inputLayout == taccLayoutNhwc) && d.shape.inChannels <= fewChannels &&
          d.shape.groups == 1 && (d.shape.dilationWidth == 1 || canBeApart);
 }

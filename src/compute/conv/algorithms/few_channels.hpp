@@ -1,8 +1,8 @@
 // The first layer of a network: its image has one or three channels, in the layout of the framework. The kernels then
 // take what lies next to each other in memory as the values of a pixel: in NCHW a line of the kernel in one channel, in
 // NHWC a line of the kernel in all channels. For that, lines are copied between zeros where there is padding. Where the
-// taps of a line are apart, the gradient of the weights copies each as several shorter lines, of every so many pixels,
-// and forward a tap is a run by itself.
+// taps of a line are apart, a tap is a run by itself; or, for the gradient of the weights, each line is copied as
+// several shorter ones, of every so many pixels.
 #pragma once
 
 #include <cstddef>

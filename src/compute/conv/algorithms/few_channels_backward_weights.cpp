@@ -25,27 +25,6 @@ struct LinesRead {
   PixelRange columns;          // of the output
 };
 
-/// Tiles of fewer blocks, until there are as many as workers: a lone tile would keep one of them busy alone. Unless,
-/// with `vectors` in a block, that changed how many sums a kernel makes of each value, and so the bits.
-void dealOut(WeightTiles& tiles, std::size_t workers, int vectors) {
-  const auto haveSameSets = [&](int blocks, int others) {
-    return std::all_of(tiles.rowParts.begin(), tiles.rowParts.end(), [&](const WeightTiles::Part& rows) {
-      return gradientSets(vectors * blocks * rows.size()) == gradientSets(vectors * others * rows.size());
-    });
-  };
-  std::vector<WeightTiles::Part>& parts = tiles.blockParts;
-  while (parts.size() < workers) {
-    const auto largest = std::max_element(parts.begin(), parts.end(),
-                                          [](const auto& one, const auto& other) { return one.size() < other.size(); });
-    const int size = largest->size(), half = size / 2;
-    if (size == 1 || !haveSameSets(size, half) || !haveSameSets(size, size - half)) return;
-    const int middle = (largest->from + largest->to + 1) / 2;
-    const WeightTiles::Part behind{middle, largest->to};
-    largest->to = middle;
-    parts.insert(largest + 1, behind);
-  }
-}
-
 class FewChannelsBackwardWeights final : public ConvPlan {
  public:
   FewChannelsBackwardWeights(const Description& d, const KernelSet& kernels, const FewChannelsImage& image,
@@ -61,8 +40,8 @@ class FewChannelsBackwardWeights final : public ConvPlan {
         joined_(joined),
         linesInTurn_(chooseLinesInTurn()),
         imagesTogether_(chooseImagesTogether()) {
-    readsInside_ =
-        imagesTogether_ == 1 && image_.copiesWholeLines() && !inside_.isEmpty() && edgeCycles() < savedCycles();
+    readsInside_ = imagesTogether_ == 1 && image_.copiesWholeLines() && tapsApart() == 1 && !inside_.isEmpty() &&
+                   edgeCycles() < savedCycles();
     if (d.maxWorkers <= 1) return;
     const int vectors = joined_ ? blockLength : blockLength / kernels.fmaLanes;  // joined, each is a sum of its own
     dealOut(tiles_, static_cast<std::size_t>(d.maxWorkers), vectors);
@@ -75,7 +54,7 @@ class FewChannelsBackwardWeights final : public ConvPlan {
   }
   double predictedSeconds() const override {
     const double lines = double(shape().batch) * shape().outHeight;
-    const double sweeps = double(shape().kernelHeight) * image_.blocks();
+    const double sweeps = kernelLines();
     const double parts = ceilDivide(shape().outHeight, image_.linesAtOnce());
     const double runs = parts * ceilDivide(shape().batch, imagesTogether_);
     const double tiles = static_cast<double>(tiles_.rowParts.size() * tiles_.blockParts.size());
@@ -112,8 +91,10 @@ class FewChannelsBackwardWeights final : public ConvPlan {
 
  private:
   const Shape& shape() const { return description_.shape; }
-  /// Lines of the kernel, of all channels that are not side by side.
-  int kernelLines() const { return shape().kernelHeight * image_.blocks(); }
+  /// Taps of a line of the kernel that are apart in a line that is copied whole.
+  int tapsApart() const { return shape().kernelWidth / image_.tapsOfRun(); }
+  /// Lines of the kernel, of all channels that are not side by side; or taps, where these are apart.
+  int kernelLines() const { return shape().kernelHeight * image_.blocks() * tapsApart(); }
   /// Joined, for all lines of the output.
   double joinedCycles(double lines, double runs) const {
     const double turns = ceilDivide(shape().outHeight, linesInTurn_);
@@ -300,28 +281,39 @@ class FewChannelsBackwardWeights final : public ConvPlan {
       sumJoined(call, blocks, some, read, gradient, result);
       return;
     }
-    for (int block = 0; block < image_.blocks(); ++block) {
-      for (int r = 0; r < shape().kernelHeight; ++r) {
-        const PixelRange inside = linesInside(r, some);
-        call.lines = inside.size();
-        const float* const tapLines =
-            read.at + block * read.plane + r * call.inputRows + (inside.from - some.from) * call.inputLine;
-        const float* const tapGradient =
-            gradient + inside.from * call.gradientLine + read.columns.from * (call.gradientPixel / image_.phases());
-        const bool accumulates = call.accumulate;
-        for (int phase = 0; phase < image_.phases() && phase < read.columns.size(); ++phase) {
-          call.pixels = ceilDivide(read.columns.size() - phase, image_.phases());
-          call.gradient = tapGradient + phase * (call.gradientPixel / image_.phases());
-          call.accumulate = accumulates || phase > 0;
-          for (const WeightTiles::Part& rows : tiles_.rowParts) {
-            call.input = tapLines + phase * image_.phaseLine() + rows.from;
-            call.output = result + blocks.from * call.outputBlock + placeOf(block, r, rows.from);
-            kernels_.gradient[blocks.size()][rows.size()](call);
-          }
+    for (int i = 0; i < kernelLines(); ++i) {
+      const KernelLine of = kernelLine(i);
+      const PixelRange inside = linesInside(of.r, some);
+      call.lines = inside.size();
+      const float* const tapLines = read.at + placeOfRead(of, read, call) + (inside.from - some.from) * call.inputLine;
+      const float* const tapGradient =
+          gradient + inside.from * call.gradientLine + read.columns.from * (call.gradientPixel / image_.phases());
+      const bool accumulates = call.accumulate;
+      for (int phase = 0; phase < image_.phases() && phase < read.columns.size(); ++phase) {
+        call.pixels = ceilDivide(read.columns.size() - phase, image_.phases());
+        call.gradient = tapGradient + phase * (call.gradientPixel / image_.phases());
+        call.accumulate = accumulates || phase > 0;
+        for (const WeightTiles::Part& rows : tiles_.rowParts) {
+          call.input = tapLines + phase * image_.phaseLine() + rows.from;
+          call.output = result + blocks.from * call.outputBlock + placeOf(of.block, of.r, of.tap + rows.from);
+          kernels_.gradient[blocks.size()][rows.size()](call);
         }
-        call.accumulate = accumulates;
       }
+      call.accumulate = accumulates;
     }
+  }
+
+  /// A line of the kernel, of a run of channels; where its taps are apart, one of them.
+  struct KernelLine {
+    int block, r, tap;
+  };
+  KernelLine kernelLine(int index) const {
+    const int line = index / tapsApart();
+    return {line / shape().kernelHeight, line % shape().kernelHeight, index % tapsApart()};
+  }
+  /// What its first value reads, from what that of the first one does.
+  std::ptrdiff_t placeOfRead(const KernelLine& of, const LinesRead& read, const GradientCall& call) const {
+    return of.block * read.plane + of.r * call.inputRows + of.tap * shape().dilationWidth * image_.pixel();
   }
 
   /// The same of several lines of the kernel together. Those outside the image are zeros.
@@ -335,9 +327,9 @@ class FewChannelsBackwardWeights final : public ConvPlan {
     call.output = result + blocks.from * call.outputBlock;
     for (const WeightTiles::Part& part : joined_->lineParts) {
       for (int i = part.from; i < part.to; ++i) {
-        const int block = i / shape().kernelHeight, r = i % shape().kernelHeight;
-        lines[i - part.from] = block * read.plane + r * call.inputRows;
-        places[i - part.from] = placeOf(block, r, 0);
+        const KernelLine of = kernelLine(i);
+        lines[i - part.from] = placeOfRead(of, read, call);
+        places[i - part.from] = placeOf(of.block, of.r, of.tap);
       }
       if (part.size() == 1) {  // with nothing to join it with
         sumAlone(call, blocks, read.at + lines[0], call.output + places[0], {0, image_.values()});
@@ -449,25 +441,16 @@ class FewChannelsBackwardWeights final : public ConvPlan {
   std::size_t tasks_ = 1;
 };
 
-}  // namespace
-
-bool servesFewChannelsBackwardWeights(const Description& d) {
-  // Behind the last channel of a line that is not copied a block is read on, which is to end within the last line.
-  const bool isLineEnough =
-      d.shape.batch * d.shape.outHeight == 1 || std::ptrdiff_t{d.shape.outWidth} * d.shape.outChannels >= blockLength;
-  return d.pass == taccConvBackwardWeights && isFewChannels(d, true) &&
-         (hasWholeBlocks(d.outputLayout, d.shape.outChannels) || (hasBlockSteps(d.outputLayout) && isLineEnough));
-}
-
-std::unique_ptr<ConvPlan> makeFewChannelsBackwardWeights(const Description& d, const KernelSet& kernels) {
-  const FewChannelsImage image(d);
+/// `isWhole`: lines are copied whole where taps are apart too, and each tap is a line of its own.
+std::unique_ptr<ConvPlan> makeOfLines(const Description& d, const KernelSet& kernels, bool isWhole) {
+  const FewChannelsImage image(d, isWhole);
   const int lines = std::min(d.shape.outHeight, image.linesAtOnce());
   const auto tilesOf = [&](int rows) {
     return chooseWeightTiles(kernels, d.shape.outBlocks(), rows, double(lines) * d.shape.outWidth, rows,
                              callCycles + lines * lineCycles);
   };
   WeightTiles tiles = tilesOf(image.values());
-  const int kernelLines = d.shape.kernelHeight * image.blocks();
+  const int kernelLines = d.shape.kernelHeight * image.blocks() * (d.shape.kernelWidth / image.tapsOfRun());
   std::optional<JoinedTiles> joined;
   if (image.phases() == 1 && kernelLines > 1)
     joined = chooseJoinedTiles(kernels, d.shape.outBlocks(), kernelLines, image.values(), lines, d.shape.outWidth);
@@ -485,6 +468,28 @@ std::unique_ptr<ConvPlan> makeFewChannelsBackwardWeights(const Description& d, c
     }
   }
   return std::make_unique<FewChannelsBackwardWeights>(d, kernels, image, tiles, joined);
+}
+
+}  // namespace
+
+bool servesFewChannelsBackwardWeights(const Description& d) {
+  // Behind the last channel of a line that is not copied a block is read on, which is to end within the last line.
+  const bool isLineEnough =
+      d.shape.batch * d.shape.outHeight == 1 || std::ptrdiff_t{d.shape.outWidth} * d.shape.outChannels >= blockLength;
+  return d.pass == taccConvBackwardWeights && isFewChannels(d, true) &&
+         (hasWholeBlocks(d.outputLayout, d.shape.outChannels) || (hasBlockSteps(d.outputLayout) && isLineEnough));
+}
+
+std::unique_ptr<ConvPlan> makeFewChannelsBackwardWeights(const Description& d, const KernelSet& kernels) {
+  // Lines of every so many pixels are made for a stride of 1.
+  bool isWhole = true;
+  if (d.shape.dilationWidth > 1 && d.shape.strideWidth == 1) {
+    Description alone = d;
+    alone.maxWorkers = 1;  // what is chosen decides in which order sums are added
+    isWhole =
+        makeOfLines(alone, kernels, true)->predictedSeconds() <= makeOfLines(alone, kernels, false)->predictedSeconds();
+  }
+  return makeOfLines(d, kernels, isWhole);
 }
 
 }  // namespace tacc::conv

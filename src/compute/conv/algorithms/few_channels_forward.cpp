@@ -104,7 +104,7 @@ class FewChannelsForward final : public ConvPlan {
         description_(d),
         image_(image),
         inside_(d.shape),
-        isNonTemporal_(isNonTemporalResult(d)),
+        isNonTemporal_(isNonTemporalProduct(d)),
         partTaken_(hidesEnds(d, kernels) ? 0.8 : 1) {
     place(std::move(driver), 0, 0, 0);
     if (!canReadInside()) return;

@@ -1,11 +1,13 @@
 // Groups that cut blocks of channels, each as a convolution of its own: the channels of one group are copied into
-// blocks that begin with them, some images at a time, and any algorithm for one group runs on the copies. Worth while
-// where groups are wide, and where the weights are many beside the pixels: they are read and written as they lie.
+// blocks that begin with them, or, of an input of few channels, into planes, some images at a time, and any algorithm
+// for one group runs on the copies. Worth while where groups are wide, and where the weights are many beside the
+// pixels: they are read and written as they lie.
 #include <algorithm>
 #include <utility>
 
 #include "compute/conv/algorithms.hpp"
 #include "compute/conv/algorithms/batch_parts.hpp"
+#include "compute/conv/algorithms/few_channels.hpp"
 #include "compute/conv/cost.hpp"
 
 namespace tacc::conv {
@@ -45,14 +47,43 @@ void copyLanes(const float* from, float* to, std::ptrdiff_t pixels, int first, i
   if (last > 0) copyPixel(last);
 }
 
+/// Whole pixels of a block that begins within one, at its lane `shift`, and ends within `next`. Each is two copies as
+/// long as a block, in which what is too much is overwritten by the next: without masks, in a third of the time.
+void copyShifted(const float* block, const float* next, int shift, float* to, std::ptrdiff_t pixels) {
+  if (shift == 0) {
+    std::copy_n(block, pixels * blockLength, to);
+    return;
+  }
+  const int here = blockLength - shift;
+  block += shift;
+  for (std::ptrdiff_t i = 1; i < pixels; ++i, block += blockLength, next += blockLength, to += blockLength) {
+    std::copy_n(block, blockLength, to);
+    std::copy_n(next, blockLength, to + here);
+  }
+  std::copy_n(block, here, to);
+  std::copy_n(next, shift, to + here);
+}
+
 /// The channels of a group, in a tensor of all groups.
 struct ChannelsOfGroup {
   int ofGroup, ofAll;
   std::ptrdiff_t pixels;
+  bool arePlanes;  // in the copy, which is only read then
 
   int blocks() const { return ceilDivide(ofGroup, blockLength); }
   std::ptrdiff_t imageFloats() const { return ceilDivide(ofAll, blockLength) * pixels * blockLength; }
-  std::ptrdiff_t copyFloats() const { return blocks() * pixels * blockLength; }
+  std::ptrdiff_t copyFloats() const { return (arePlanes ? ofGroup : blocks() * blockLength) * pixels; }
+  /// Cycles for an image of a group: to the copy, of which whole blocks need no masks; and back.
+  double gatherCycles() const {
+    constexpr double ofValue = 1.5, ofWholePixel = 5;
+    const auto count = static_cast<double>(pixels);
+    if (arePlanes) return ofGroup * (ofValue * count + ofBlock);
+    const double whole = ofGroup / blockLength * (ofWholePixel * count + ofBlock);
+    return whole + (ofGroup % blockLength == 0 ? 0 : maskedCycles());
+  }
+  double scatterCycles() const { return blocks() * maskedCycles(); }
+  double maskedCycles() const { return 1.9 * (6 * static_cast<double>(pixels) + ofBlock); }
+  static constexpr double ofBlock = 60;
 
   /// Calls visit(place of a block among all of an image, the channel of the group at its lane 0, first lane, end) for
   /// the blocks of all that a group is in.
@@ -68,6 +99,14 @@ struct ChannelsOfGroup {
 
   /// An image of all groups to one of `group`.
   void gather(const float* image, int group, float* copy) const {
+    if (arePlanes) {
+      for (int own = 0; own < ofGroup; ++own) {
+        const int channel = group * ofGroup + own;
+        const float* from = image + channel / blockLength * pixels * blockLength + channel % blockLength;
+        for (std::ptrdiff_t i = 0; i < pixels; ++i, from += blockLength) *copy++ = *from;
+      }
+      return;
+    }
     for (int own = 0; own < blocks(); ++own) {
       float* const to = copy + own * pixels * blockLength;
       const int count = std::min(blockLength, ofGroup - own * blockLength);
@@ -75,6 +114,10 @@ struct ChannelsOfGroup {
       const int shift = channel % blockLength;
       const float* const from = image + channel / blockLength * pixels * blockLength;
       const int here = std::min(count, blockLength - shift);
+      if (count == blockLength) {
+        copyShifted(from, from + pixels * blockLength, shift, to, pixels);
+        continue;
+      }
       copyLanes<false>(from + shift, to, pixels, 0, here);
       if (here < count) copyLanes<true>(from + pixels * blockLength + shift - blockLength, to, pixels, here, count);
     }
@@ -99,17 +142,18 @@ struct ChannelsOfGroup {
 
 class Regrouped final : public ConvPlan {
  public:
-  Regrouped(const Description& d, int images, ChosenPlan first, std::unique_ptr<ConvPlan> next)
-      : ConvPlan(first.plan->kernel() + " of a group"),
+  /// `arePlanes`: the input is copied to NCHW.
+  Regrouped(const Description& d, int images, bool arePlanes, ChosenPlan first, std::unique_ptr<ConvPlan> next)
+      : ConvPlan(first.plan->kernel() + (arePlanes ? " of planes" : "") + " of a group"),
         description_(d),
         images_(images),
-        in_{d.shape.inPerGroup(), d.shape.inChannels, std::ptrdiff_t{d.shape.height} * d.shape.width},
-        out_{d.shape.outPerGroup(), d.shape.outChannels, std::ptrdiff_t{d.shape.outHeight} * d.shape.outWidth},
+        in_{d.shape.inPerGroup(), d.shape.inChannels, std::ptrdiff_t{d.shape.height} * d.shape.width, arePlanes},
+        out_{d.shape.outPerGroup(), d.shape.outChannels, std::ptrdiff_t{d.shape.outHeight} * d.shape.outWidth, false},
         first_(std::move(first.plan)),
         next_(std::move(next)) {}
 
   std::size_t workspaceBytes() const override {
-    return innerBytes() + static_cast<std::size_t>(images_ * (in_.copyFloats() + out_.copyFloats())) * sizeof(float);
+    return innerBytes() + static_cast<std::size_t>(inFloats() + images_ * out_.copyFloats()) * sizeof(float);
   }
   std::size_t packedFloats() const override { return ofGroup() * static_cast<std::size_t>(description_.shape.groups); }
   void pack(const float* weights, float* packed) const override {
@@ -119,13 +163,12 @@ class Regrouped final : public ConvPlan {
   }
   double predictedSeconds() const override {
     const Shape& s = description_.shape;
-    const auto cyclesOf = [](const ChannelsOfGroup& c, int times) {
-      const double pixel = 6, block = 60;
-      return times * 1.9 * c.blocks() * (pixel * static_cast<double>(c.pixels) + block);
-    };
-    const bool isRead = description_.residual || description_.accumulate;
-    const double copied = cyclesOf(in_, description_.pass == taccConvBackwardData && isRead ? 2 : 1) +
-                          cyclesOf(out_, description_.residual ? 2 : 1);
+    const bool isRead = description_.accumulate;
+    const bool isForward = description_.pass == taccConvForward, isData = description_.pass == taccConvBackwardData;
+    const double ofInput = isData ? in_.scatterCycles() + (isRead ? in_.gatherCycles() : 0) : in_.gatherCycles();
+    const double ofOutput =
+        isForward ? out_.scatterCycles() + (description_.residual ? out_.gatherCycles() : 0) : out_.gatherCycles();
+    const double copied = ofInput + ofOutput;
     const double bytes = double(s.batch) * static_cast<double>(in_.imageFloats() + out_.imageFloats()) * sizeof(float);
     // Lines that two groups share are fetched, and written, twice.
     const double times = hasFarCaches() ? 2 : 1;
@@ -138,7 +181,7 @@ class Regrouped final : public ConvPlan {
 
   void run(const Buffers& buffers, const TaskExecutor& executor) const override {
     auto* const in = reinterpret_cast<float*>(static_cast<std::byte*>(buffers.workspace) + innerBytes());
-    float* const out = in + images_ * in_.copyFloats();
+    float* const out = in + inFloats();
     for (int part = 0; part < parts(); ++part) {
       for (int group = 0; group < description_.shape.groups; ++group) {
         runGroup(buffers, part * images_, group, in, out, executor);
@@ -147,6 +190,8 @@ class Regrouped final : public ConvPlan {
   }
 
  private:
+  /// Of the copied inputs.
+  std::ptrdiff_t inFloats() const { return alignedFloats(images_ * in_.copyFloats()); }
   int parts() const { return description_.shape.batch / images_; }
   std::size_t innerBytes() const {
     return std::max(first_->workspaceBytes(), next_ != nullptr ? next_->workspaceBytes() : 0);
@@ -202,8 +247,9 @@ class Regrouped final : public ConvPlan {
   std::unique_ptr<ConvPlan> next_;  // of the weights' gradient: adds to what the first one gave
 };
 
-Description oneGroup(const Description& d) {
+Description oneGroup(const Description& d, taccLayout_t inputLayout) {
   Description inner = d;
+  inner.inputLayout = inputLayout;
   Shape& s = inner.shape;
   s.inChannels = d.shape.inPerGroup();
   s.outChannels = d.shape.outPerGroup();
@@ -213,6 +259,16 @@ Description oneGroup(const Description& d) {
   const auto floats = static_cast<std::size_t>(s.inBlocks() * s.inPlane() + s.outBlocks() * s.outPlane());
   s.batch = imagesOfPart(s.batch, floats * sizeof(float), regroupedBytesAtOnce);
   return inner;
+}
+
+/// Null where nothing serves a group.
+std::unique_ptr<ConvPlan> makeFrom(const Description& d, const KernelSet& kernels, taccLayout_t inputLayout) {
+  Description inner = oneGroup(d, inputLayout);
+  ChosenPlan first = cheapestServing(inner, kernels);
+  if (first.plan == nullptr) return nullptr;
+  std::unique_ptr<ConvPlan> next = makeNextPart(inner, first, kernels, cheapestServing);
+  return std::make_unique<Regrouped>(d, inner.shape.batch, inputLayout == taccLayoutNchw, std::move(first),
+                                     std::move(next));
 }
 
 }  // namespace
@@ -225,10 +281,11 @@ bool servesRegrouped(const Description& d) {
 }
 
 std::unique_ptr<ConvPlan> makeRegrouped(const Description& d, const KernelSet& kernels) {
-  Description inner = oneGroup(d);
-  ChosenPlan first = cheapestServing(inner, kernels);
-  std::unique_ptr<ConvPlan> next = makeNextPart(inner, first, kernels, cheapestServing);
-  return std::make_unique<Regrouped>(d, inner.shape.batch, std::move(first), std::move(next));
+  std::unique_ptr<ConvPlan> ofBlocks = makeFrom(d, kernels, taccLayoutNchw16c);
+  if (d.pass == taccConvBackwardData || d.shape.inPerGroup() > fewChannels) return ofBlocks;
+  std::unique_ptr<ConvPlan> ofPlanes = makeFrom(d, kernels, taccLayoutNchw);
+  const bool areCheaper = ofPlanes != nullptr && ofPlanes->predictedSeconds() < ofBlocks->predictedSeconds();
+  return areCheaper ? std::move(ofPlanes) : std::move(ofBlocks);
 }
 
 }  // namespace tacc::conv

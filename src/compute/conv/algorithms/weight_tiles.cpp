@@ -104,4 +104,23 @@ WeightTiles chooseHalfTiles(const KernelSet& kernels, int outChannels, int inVal
   return withCalls(tiles) < withCalls(whole) ? tiles : whole;
 }
 
+void dealOut(WeightTiles& tiles, std::size_t workers, int vectors) {
+  const auto haveSameSets = [&](int blocks, int others) {
+    return std::all_of(tiles.rowParts.begin(), tiles.rowParts.end(), [&](const WeightTiles::Part& rows) {
+      return gradientSets(vectors * blocks * rows.size()) == gradientSets(vectors * others * rows.size());
+    });
+  };
+  std::vector<WeightTiles::Part>& parts = tiles.blockParts;
+  while (parts.size() < workers) {
+    const auto largest = std::max_element(parts.begin(), parts.end(),
+                                          [](const auto& one, const auto& other) { return one.size() < other.size(); });
+    const int size = largest->size(), half = size / 2;
+    if (size == 1 || !haveSameSets(size, half) || !haveSameSets(size, size - half)) return;
+    const int middle = (largest->from + largest->to + 1) / 2;
+    const WeightTiles::Part behind{middle, largest->to};
+    largest->to = middle;
+    parts.insert(largest + 1, behind);
+  }
+}
+
 }  // namespace tacc::conv

@@ -1,6 +1,7 @@
 // How the gradients of weights are cut into tiles of registers.
 #pragma once
 
+#include <cstddef>
 #include <vector>
 
 #include "compute/conv/kernels/kernels.hpp"
@@ -37,5 +38,9 @@ std::vector<WeightTiles::Part> cutParts(int count, int limit);
 
 /// Tiles of one call: those of a block of input values and the same results, if they have equally many rows.
 bool areEqual(const std::vector<WeightTiles::Part>& parts);
+
+/// Tiles of fewer blocks, until there are as many as workers: a lone tile would keep one of them busy alone. Unless,
+/// with `vectors` in a block, that changed how many sums a kernel makes of each value, and so the bits.
+void dealOut(WeightTiles& tiles, std::size_t workers, int vectors);
 
 }  // namespace tacc::conv
