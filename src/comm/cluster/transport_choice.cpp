@@ -39,7 +39,7 @@ struct Offer {
 };
 
 /// What a rank says of its host before any is tried.
-struct Surroundings {
+struct HostOffer {
   bool hasCard;
   bool hasPortRange;
 };
@@ -143,13 +143,13 @@ ChosenTransport chooseTransport(Bootstrap& bootstrap, const std::vector<RankIden
     if (choice.tryKind(only, false)) return choice.take(only);
   } else {
     // Loading the libraries takes longer than all the rest of init, so not where they cannot win.
-    const auto hosts = bootstrap.gatherValues(Surroundings{hasFabricDevice(), hasPortRange});
-    if (std::ranges::any_of(hosts, &Surroundings::hasCard)) {
+    const auto hosts = bootstrap.gatherValues(HostOffer{hasFabricDevice(), hasPortRange});
+    if (std::ranges::any_of(hosts, &HostOffer::hasCard)) {
       for (const NetworkTransportKind& kind : networkTransports())
         if (choice.tryKind(kind.name, true)) return choice.take(kind.name);
     }
     // Where a firewall lets only some ports through, messages at others would be lost without a word.
-    const bool keepsPorts = std::ranges::any_of(hosts, &Surroundings::hasPortRange);
+    const bool keepsPorts = std::ranges::any_of(hosts, &HostOffer::hasPortRange);
     for (const KindOverTcp& kind : overTcp)
       if ((kind.keepsPorts || !keepsPorts) && choice.tryKind(kind.name, false)) return choice.take(kind.name);
   }
