@@ -115,7 +115,8 @@ ClusterMembership joinCluster(std::unique_ptr<Bootstrap> bootstrap, std::vector<
     member.transportSettings = transportSettingsOf(environment);
     ChosenTransport chosen = shareTransport(*bootstrap, sources.lent, member.transportSettings, options);
     if (!chosen.transport) {
-      chosen = chooseTransport(*bootstrap, who, options, sources.plugin, environment.transport);
+      chosen = chooseTransport(*bootstrap, who, options, sources.plugin, environment.transport,
+                               environment.portRange.has_value());
       chosen.transport->setPeers(bootstrap->allGatherStrings(chosen.transport->address()));
     }
     member.transport = std::move(chosen.transport);

@@ -4,7 +4,7 @@
 namespace tacc {
 namespace {
 
-#define TACC_KIND(name, Functions, isBuilt, overTcp, package, summary)             \
+#define TACC_KIND(name, Functions, isBuilt, overTcp, keepsPorts, package, summary) \
   {#name, summary, package, (isBuilt) != 0 ? make##Functions##Transport : nullptr, \
    (isBuilt) != 0 ? describe##Functions : nullptr},
 constexpr NetworkTransportKind kinds[] = {TACC_TRANSPORTS(TACC_KIND)};

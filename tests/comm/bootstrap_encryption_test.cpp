@@ -1,10 +1,13 @@
-// The bootstrap with TACC_ENCRYPTION=on: on one host, over TCP, and in a tree; and where not all ranks have it.
+// The bootstrap with TACC_ENCRYPTION=on: on one host, over TCP, and in a tree; and where not all ranks have it;
+// and which transport is chosen where only one that encrypts, or that keeps to the allowed ports, may be.
+#include <cstdlib>
 #include <string>
 #include <vector>
 
 #include "bootstrap_team.hpp"
 #include "comm/bootstrap/bootstrap.hpp"
 #include "comm/cluster/transport_choice.hpp"
+#include "transports/tcp/tcp.hpp"
 
 namespace tacc {
 namespace {
@@ -91,6 +94,24 @@ TEST(BootstrapEncryption, OnlyTheTransportThatEncryptsIsChosen) {
                     "TACC_ENCRYPTION=off");
     }
   }
+}
+
+/// The libraries of other transports would choose ports that a firewall need not let through.
+TEST(BootstrapPorts, NoTransportIsChosenThatListensBesideThePortsThatAreAllowed) {
+  Bootstrap alone(makeUniqueId(), 1, 0, patience);
+  const std::vector<RankIdentity> who{introduceSelf("", true)};
+  const NetworkOptions options{.rank = 0, .ranks = 1, .interface = "lo"};
+  const FileDescriptor taken = bindTcp(0);
+  const std::string range = std::to_string(portOf(taken.get())) + "-" + std::to_string(portOf(taken.get()));
+  ASSERT_EQ(setenv("TACC_PORT_RANGE", range.c_str(), 1), 0);
+  std::string text = "a transport is chosen";
+  try {
+    (void)chooseTransport(alone, who, options, nullptr, "", true);
+  } catch (const Error& error) {
+    text = error.what();
+  }
+  ASSERT_EQ(unsetenv("TACC_PORT_RANGE"), 0);
+  EXPECT_NE(text.find("no port of TACC_PORT_RANGE=" + range + " is free"), std::string::npos) << text;
 }
 
 }  // namespace

@@ -5,10 +5,12 @@
 #include <gmock/gmock.h>
 #include <sys/socket.h>
 
+#include <chrono>
 #include <cstdlib>
 #include <memory>
 #include <optional>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -40,23 +42,31 @@ class Waiting final : public NetworkActivity {
   std::vector<int> awaited() const override { return {0}; }
 };
 
-/// Rank 1 of two, and what rank 0 has of their connection.
-class BrokenConnection : public testing::TestWithParam<double> {
- protected:
-  BrokenConnection() {
+/// Rank 1's control plane, of two ranks, and what rank 0 has of their connection.
+struct TwoRanks {
+  TwoRanks() {
     int ends[2];
     if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, ends) != 0) std::abort();
     ControlTree tree;
     tree.up = Channel{FileDescriptor(ends[0])};
     tree.up.trust();
     tree.route = {0};
-    rankZero_.emplace(FileDescriptor(ends[1]));
-    rankZero_->trust();
+    rankZero.emplace(FileDescriptor(ends[1]));
+    rankZero->trust();
     std::vector<RankIdentity> who(2);
     for (int rank = 0; rank < 2; ++rank) who[static_cast<std::size_t>(rank)].process = 100 + rank;
-    control_.emplace(1, std::move(who), std::move(tree));
-    endpoint_.emplace(1, 2, std::make_unique<BrokenTransport>(), *control_, NetworkPatience{.timeout = GetParam()},
-                      [] { return std::string("barrier()"); });
+    control.emplace(1, std::move(who), std::move(tree));
+  }
+
+  std::optional<Channel> rankZero;
+  std::optional<ControlPlane> control;
+};
+
+class BrokenConnection : public testing::TestWithParam<double> {
+ protected:
+  BrokenConnection() {
+    endpoint_.emplace(1, 2, std::make_unique<BrokenTransport>(), *ranks_.control,
+                      NetworkPatience{.timeout = GetParam()}, [] { return std::string("barrier()"); });
   }
 
   /// Of a call, or of one that waits for ranks of its own host.
@@ -71,8 +81,8 @@ class BrokenConnection : public testing::TestWithParam<double> {
     return {taccSuccess, "no error"};
   }
 
-  std::optional<Channel> rankZero_;
-  std::optional<ControlPlane> control_;
+  TwoRanks ranks_;
+  std::optional<Channel>& rankZero_ = ranks_.rankZero;
   std::optional<NetworkEndpoint> endpoint_;
 };
 
@@ -108,6 +118,52 @@ TEST_P(BrokenConnection, IsExplainedByWhatAnotherRankReports) {
 
 /// Seconds. Shorter than what a rank that has left is waited for, and longer; 0: none.
 INSTANTIATE_TEST_SUITE_P(TimeOuts, BrokenConnection, testing::Values(2.0, 2.5, 3.5, 600.0, 0.0));
+
+/// Nothing ever comes, and in one turn of the wait the process does not run.
+class StoppedTransport final : public NetworkTransport {
+ public:
+  static constexpr int turnOfStop = 20, enoughTurns = 25;
+
+  std::vector<std::byte> address() const override { return {}; }
+  void setPeers(std::vector<std::vector<std::byte>> /*addresses*/) override {}
+  void send(int, std::uint32_t, const void*, std::size_t, NetworkRequest&) override {}
+  void receive(int, std::uint32_t, void*, std::size_t, NetworkRequest&) override {}
+  bool progress() override {
+    if (++turns_ == turnOfStop) std::this_thread::sleep_for(std::chrono::milliseconds(1300));
+    return false;
+  }
+  int descriptor() const override { return -1; }
+  bool arm() override { return true; }
+  std::string describe() const override { return "stopped"; }
+  bool hasEnough() const noexcept { return turns_ >= enoughTurns; }
+
+ private:
+  int turns_ = 0;
+};
+
+/// As where a batch system suspends all ranks of a job for longer than the time-out.
+TEST(StoppedProcess, LetsNoTimePassThatOthersAreWaitedFor) {
+  for (const bool idles : {false, true}) {
+    TwoRanks ranks;
+    auto made = std::make_unique<StoppedTransport>();
+    const StoppedTransport& transport = *made;
+    NetworkEndpoint endpoint(1, 2, std::move(made), *ranks.control, {.timeout = 0.5, .spinSeconds = 1e-6},
+                             [] { return std::string("barrier()"); });
+    Waiting waiting;
+    const auto wait = [&] {
+      if (!idles) return endpoint.run(waiting, [] { return false; });
+      while (true) endpoint.idle(&waiting);
+    };
+    const auto waitEnough = [&] {
+      if (!idles) return endpoint.run(waiting, [&] { return transport.hasEnough(); });
+      while (!transport.hasEnough()) endpoint.idle(&waiting);
+    };
+    EXPECT_NO_THROW(waitEnough()) << idles;
+    (void)ranks.rankZero->receive();
+    EXPECT_FALSE(ranks.rankZero->take().has_value()) << "no operation has timed out";
+    EXPECT_THROW(wait(), Error) << "one that runs lets it pass";
+  }
+}
 
 }  // namespace
 }  // namespace tacc

@@ -25,6 +25,7 @@ constexpr double explainSeconds = 0.3;  // for the control plane to tell why a c
 constexpr double leastSpin = 2e-6;
 constexpr std::chrono::milliseconds lookInterval{20};  // between looks at the control plane when nothing came from it
 constexpr double idleSeconds = 0.001;                  // between looks at the control plane from inside the node
+constexpr double longestTurn = 1.0;                    // of a wait, in seconds; one that takes longer did not run
 
 double secondsSince(std::chrono::steady_clock::time_point start) {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
@@ -46,7 +47,7 @@ NetworkEndpoint::NetworkEndpoint(int rank, int ranks, std::unique_ptr<NetworkTra
 }
 
 void NetworkEndpoint::run(NetworkActivity& activity, const std::function<bool()>& enough) {
-  lastMove_ = Clock::now();
+  lastMove_ = lastTurn_ = Clock::now();
   isStuck_ = false;
   isRunning_ = true;
   for (bool slept = false;;) {
@@ -59,17 +60,18 @@ void NetworkEndpoint::run(NetworkActivity& activity, const std::function<bool()>
       return;
     }
     if (moved) {
-      lastMove_ = Clock::now();
+      lastMove_ = lastTurn_ = Clock::now();
       slept = false;
       continue;
     }
-    const double still = secondsSince(lastMove_);
+    const auto now = Clock::now();
+    leaveOut(now, lastMove_);
+    const double still = std::chrono::duration<double>(now - lastMove_).count();
     if (!slept && still < spin_ && !coreCompetition().isSteady()) {
       coreCompetition().yield();  // the rank that is waited for may need this core
       continue;
     }
     if (compare_) compare_();
-    const auto now = Clock::now();
     if (slept && (controlIsReady_ || now - lastLook_ > lookInterval)) {
       lastLook_ = now;
       checkOthers(&activity, still);
@@ -77,6 +79,14 @@ void NetworkEndpoint::run(NetworkActivity& activity, const std::function<bool()>
     if (transport_->descriptor() < 0 || transport_->arm()) sleep();
     if (!std::exchange(slept, true)) spin_ /= 2;
   }
+}
+
+/// While a whole job is stopped, as a batch system suspends one for another, nobody can have answered: the time of a
+/// turn in which this thread did not run is none that others let pass.
+void NetworkEndpoint::leaveOut(Clock::time_point now, Clock::time_point& start) noexcept {
+  const Clock::time_point turn = std::max(std::exchange(lastTurn_, now), start);
+  if (start == Clock::time_point{}) return;  // it has not begun
+  if (std::chrono::duration<double>(now - turn).count() > longestTurn) start += now - turn;
 }
 
 /// Looking pays where messages come within a few looks, and costs the cores of others where they do not: what the last
@@ -114,8 +124,10 @@ void NetworkEndpoint::explain(const NetworkActivity* activity, const Error& erro
 
 void NetworkEndpoint::idle(NetworkActivity* activity) {
   const bool moved = progress(activity);
-  if (secondsSince(lastIdle_) < idleSeconds) return;
-  lastIdle_ = Clock::now();
+  const auto now = Clock::now();
+  leaveOut(now, idleStart_);
+  if (std::chrono::duration<double>(now - lastIdle_).count() < idleSeconds) return;
+  lastIdle_ = now;
   if (moved || idleStart_ == Clock::time_point{}) {
     idleStart_ = lastIdle_;
     isStuck_ = false;

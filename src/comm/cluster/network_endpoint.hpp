@@ -88,6 +88,8 @@ class NetworkEndpoint final : public NetworkWait {
   /// The same without the time-out: what others tell, and who is not there any more.
   void checkGone(const NetworkActivity* activity, double still);
   std::string describeWait(const NetworkActivity* activity) const;
+  /// Moves `start` of a wait, of which `now` a turn ends, by what the turn took if that is more than a turn can take.
+  void leaveOut(std::chrono::steady_clock::time_point now, std::chrono::steady_clock::time_point& start) noexcept;
 
   int rank_;
   std::unique_ptr<NetworkTransport> transport_;
@@ -105,6 +107,7 @@ class NetworkEndpoint final : public NetworkWait {
   bool isRunning_ = false;        // inside run(), or ended by an Error in it
   Clock::time_point lastMove_{};  // of the call that run() is in
   Clock::time_point lastIdle_{}, idleStart_{};
+  Clock::time_point lastTurn_{};  // of a wait
   std::vector<pollfd> sockets_;
 };
 

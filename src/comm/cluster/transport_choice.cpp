@@ -17,8 +17,9 @@ namespace {
 struct KindOverTcp {
   std::string_view name;
   int place;
+  bool keepsPorts;
 };
-#define TACC_PLACE(name, functions, isBuilt, place, ...) KindOverTcp{#name, place},
+#define TACC_PLACE(name, functions, isBuilt, place, keepsPorts, ...) KindOverTcp{#name, place, keepsPorts},
 /// In the order in which they are tried where no host has a card.
 constexpr auto overTcp = [] {
   std::array kinds = {TACC_TRANSPORTS(TACC_PLACE)};
@@ -35,6 +36,12 @@ struct Offer {
   bool works;
   bool hasFabric;
   std::array<char, 200> problem;  // else
+};
+
+/// What a rank says of its host before any is tried.
+struct HostOffer {
+  bool hasCard;
+  bool hasPortRange;
 };
 
 std::unique_ptr<NetworkTransport> tryTransport(const NetworkTransportKind& kind, NetworkOptions options,
@@ -123,7 +130,8 @@ bool hasFabricDevice() {
 }
 
 ChosenTransport chooseTransport(Bootstrap& bootstrap, const std::vector<RankIdentity>& who,
-                                const NetworkOptions& options, PluginTable* plugin, const std::string& forced) {
+                                const NetworkOptions& options, PluginTable* plugin, const std::string& forced,
+                                bool hasPortRange) {
   if (options.encrypts && !forced.empty() && forced != encryptedName)
     fail(taccInvalidUsage,
          "TACC_ENCRYPTION=on encrypts what tacc's own TCP carries, and TACC_TRANSPORT={} asks for another transport: "
@@ -135,13 +143,15 @@ ChosenTransport chooseTransport(Bootstrap& bootstrap, const std::vector<RankIden
     if (choice.tryKind(only, false)) return choice.take(only);
   } else {
     // Loading the libraries takes longer than all the rest of init, so not where they cannot win.
-    const auto cards = bootstrap.gatherValues(static_cast<char>(hasFabricDevice() ? 1 : 0));
-    if (std::ranges::any_of(cards, [](char has) { return has != 0; })) {
+    const auto hosts = bootstrap.gatherValues(HostOffer{hasFabricDevice(), hasPortRange});
+    if (std::ranges::any_of(hosts, &HostOffer::hasCard)) {
       for (const NetworkTransportKind& kind : networkTransports())
         if (choice.tryKind(kind.name, true)) return choice.take(kind.name);
     }
+    // Where a firewall lets only some ports through, messages at others would be lost without a word.
+    const bool keepsPorts = std::ranges::any_of(hosts, &HostOffer::hasPortRange);
     for (const KindOverTcp& kind : overTcp)
-      if (choice.tryKind(kind.name, false)) return choice.take(kind.name);
+      if ((kind.keepsPorts || !keepsPorts) && choice.tryKind(kind.name, false)) return choice.take(kind.name);
   }
   if (choice.problems().empty())
     fail(taccInvalidUsage, "TACC_TRANSPORT={}: tacc has no transport of that name here", forced);

@@ -63,7 +63,12 @@ Door::Door(int rank, const InetAddress* address) : rank_(rank) {
     // Nobody is told of any other address of this host.
     listener_ = bindTcp(0, *address);
     if (!listener_.valid()) listener_ = bindTcp(0);
-    if (!listener_.valid()) failDescriptor("rank {}: cannot bind the port at which survivors meet", rank);
+    if (!listener_.valid()) {
+      const int code = errno;
+      const std::string why = describeNoPort(code);
+      errno = code;
+      failDescriptor("rank {}: cannot bind the port at which survivors meet{}", rank, why);
+    }
     place_.address = address->v6();
     place_.port = portOf(listener_.get());
   }
