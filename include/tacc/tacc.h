@@ -295,9 +295,9 @@ TACC_API taccResult_t taccMemAlloc(void** ptr, size_t bytes);
 /** The same, for allocators: pages are taken from the system when they are first touched, near the thread that does so,
  * as malloc's are. So memory that runs out is noticed only then, and ends the process. Thread safe. */
 TACC_API taccResult_t taccMemReserve(void** ptr, size_t bytes);
-/** Of either: from now on ordinary memory, which nobody else reaches and of which children made by fork() get copies.
- * Contents and place stay, nothing is copied; other threads may go on using it. taccInvalidUsage, and nothing is
- * changed, while an operation has its output there; taccMemFree frees it as before. Thread safe. */
+/** Of either: from now on ordinary memory, contents kept: nobody else reaches it, children made by fork() get copies. A
+ * page is copied when it is next stored to; taccMemFree frees both. Other threads may go on using it. taccInvalidUsage,
+ * and nothing is changed, while an operation has its output there. Thread safe. */
 TACC_API taccResult_t taccMemUnshare(void* ptr);
 /** No operation may be using it. NULL is ignored. */
 TACC_API taccResult_t taccMemFree(void* ptr);

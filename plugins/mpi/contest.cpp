@@ -1,5 +1,7 @@
 #include "contest.hpp"
 
+#include <sys/mman.h>
+
 #include <algorithm>
 #include <array>
 #include <chrono>
@@ -20,8 +22,9 @@ constexpr int root = 0;
 constexpr std::size_t mostMemory = std::size_t{16} << 20;  // of either buffer
 
 struct Free {
+  std::size_t bytes;
   void operator()(void* memory) const noexcept {
-    if (!sharedHeap().free(memory)) std::free(memory);
+    if (!sharedHeap().free(memory)) ::munmap(memory, bytes);
   }
 };
 using Memory = std::unique_ptr<std::byte, Free>;
@@ -29,11 +32,15 @@ using Memory = std::unique_ptr<std::byte, Free>;
 /// Touched, so that no call waits for pages. `isReached`: by the other ranks of the host.
 Memory makeMemory(std::size_t bytes, bool isReached) {
   constexpr std::size_t line = 64;
-  const std::size_t whole = (bytes / line + 1) * line;
-  Memory memory(
-      static_cast<std::byte*>(isReached ? sharedHeap().allocate(whole, line, 0) : std::aligned_alloc(line, whole)));
-  if (memory) std::memset(memory.get(), 0, whole);
-  return memory;
+  void* memory = nullptr;
+  if (isReached) {
+    memory = sharedHeap().allocate(bytes, line);
+  } else {  // whatever malloc gives in this process
+    memory = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (memory == MAP_FAILED) memory = nullptr;
+  }
+  if (memory != nullptr) std::memset(memory, 0, bytes);
+  return {static_cast<std::byte*>(memory), Free{bytes}};
 }
 
 /// The call, on memory of the contest. Numbers are floats where there is something to reduce, else bytes.

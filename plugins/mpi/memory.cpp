@@ -3,6 +3,15 @@
 
 #include <dlfcn.h>
 #include <fmt/format.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cstdlib>
+#include <filesystem>
+#include <string_view>
+#include <system_error>
 
 #include "heap_functions.h"
 #include "plugin.hpp"
@@ -30,10 +39,30 @@ bool isWithoutWishes(MPI_Info info) noexcept {
   return info == MPI_INFO_NULL || (PMPI_Info_get_nkeys(info, &keys) == MPI_SUCCESS && keys == 0);
 }
 
+/// Devices that read and write a process's memory without its processor: they keep pages that were made known to them.
+bool hasDevices() {
+  std::error_code none;
+  for (const char* cards : {"/sys/class/infiniband", "/sys/class/cxi"})
+    if (std::filesystem::is_directory(cards, none) && !std::filesystem::is_empty(cards, none)) return true;
+  return std::ranges::any_of(std::array{"/dev/kgni0", "/dev/nvidiactl", "/dev/kfd"},
+                             [&](const char* device) { return std::filesystem::exists(device, none); });
+}
+
+/// Whether shared memory is as large as memory. Where it is files of /dev/shm, which ends somewhere, a block that
+/// malloc has given might end the process when it is touched.
+bool hasUnboundedMemory() {
+  const char* const source = std::getenv("TACC_SHM");
+  if (source != nullptr && std::string_view(source) == "file") return false;
+  const int fd = ::memfd_create("tacc-look", MFD_CLOEXEC);
+  if (fd >= 0) ::close(fd);
+  return fd >= 0;
+}
+
 }  // namespace
 
-void openMemory() noexcept {
-  sharedHeap().open();
+void openMemory() {
+  if (!hasUnboundedMemory()) return;
+  sharedHeap().open(hasDevices() ? SharedHeap::Child::nothing : SharedHeap::Child::copies);
   if (void* const found = ::dlsym(RTLD_DEFAULT, "taccMpiMemory_use"))
     reinterpret_cast<decltype(&taccMpiMemory_use)>(found)(&functions);
 }

@@ -6,7 +6,7 @@
 namespace tacc::mpi {
 
 /// MPI_Alloc_mem gives such blocks from now on, and malloc where libtacc_mpi_memory.so is preloaded. Once.
-void openMemory() noexcept;
+void openMemory();
 /// No more of them.
 void closeMemory() noexcept;
 

@@ -22,6 +22,10 @@ static struct {
   void* (*calloc)(size_t, size_t);
   void* (*realloc)(void*, size_t);
   void* (*memalign)(size_t, size_t);
+  void* (*aligned)(size_t, size_t);
+  int (*posixMemalign)(void**, size_t, size_t);
+  void* (*valloc)(size_t);
+  void* (*pvalloc)(size_t);
   void (*free)(void*);
   size_t (*usable)(void*);
 } next;
@@ -59,6 +63,10 @@ static void findNext(void) {
   FIND(calloc, "calloc");
   FIND(realloc, "realloc");
   FIND(memalign, "memalign");
+  FIND(aligned, "aligned_alloc");
+  FIND(posixMemalign, "posix_memalign");
+  FIND(valloc, "valloc");
+  FIND(pvalloc, "pvalloc");
   FIND(free, "free");
   FIND(usable, "malloc_usable_size");
   FIND(malloc, "malloc");
@@ -161,36 +169,42 @@ EXPORTED void* reallocarray(void* block, size_t count, size_t each) {
   return realloc(block, bytes);
 }
 
-EXPORTED void* memalign(size_t alignment, size_t bytes) {
+static int isPower(size_t number) { return number != 0 && (number & (number - 1)) == 0; }
+
+static void* allocateAligned(size_t alignment, size_t bytes) {
   const struct TaccHeapFunctions* const shared = heapFor(bytes);
-  const int isPower = alignment != 0 && (alignment & (alignment - 1)) == 0;
-  void* const block = shared == NULL || !isPower ? NULL : shared->allocate(bytes, alignment, 0);
+  return shared == NULL || !isPower(alignment) ? NULL : shared->allocate(bytes, alignment, 0);
+}
+
+EXPORTED void* memalign(size_t alignment, size_t bytes) {
+  void* const block = allocateAligned(alignment, bytes);
   if (block != NULL) return block;
   return hasNext() ? next.memalign(alignment, bytes) : NULL;
 }
 
-EXPORTED void* aligned_alloc(size_t alignment, size_t bytes) { return memalign(alignment, bytes); }
+EXPORTED void* aligned_alloc(size_t alignment, size_t bytes) {
+  void* const block = allocateAligned(alignment, bytes);
+  if (block != NULL) return block;
+  return hasNext() ? next.aligned(alignment, bytes) : NULL;
+}
 
 EXPORTED int posix_memalign(void** block, size_t alignment, size_t bytes) {
-  const int kept = errno;
-  void* made;
-  if (alignment % sizeof(void*) != 0 || alignment == 0 || (alignment & (alignment - 1)) != 0) return EINVAL;
-  made = memalign(alignment, bytes);
-  errno = kept;
-  if (made == NULL) return ENOMEM;
+  void* const made = alignment % sizeof(void*) == 0 ? allocateAligned(alignment, bytes) : NULL;
+  if (made == NULL) return hasNext() ? next.posixMemalign(block, alignment, bytes) : ENOMEM;
   *block = made;
   return 0;
 }
 
-EXPORTED void* valloc(size_t bytes) { return memalign(page, bytes); }
+EXPORTED void* valloc(size_t bytes) {
+  void* const block = allocateAligned(page, bytes);
+  if (block != NULL) return block;
+  return hasNext() ? next.valloc(bytes) : NULL;
+}
 
 EXPORTED void* pvalloc(size_t bytes) {
-  const size_t whole = (bytes + page - 1) / page * page;
-  if (whole < bytes) {
-    errno = ENOMEM;
-    return NULL;
-  }
-  return memalign(page, whole == 0 ? page : whole);
+  void* const block = bytes <= SIZE_MAX - page ? allocateAligned(page, (bytes + page - 1) / page * page) : NULL;
+  if (block != NULL) return block;
+  return hasNext() ? next.pvalloc(bytes) : NULL;
 }
 
 EXPORTED size_t malloc_usable_size(void* block) {

@@ -67,10 +67,20 @@ std::optional<std::size_t> SharedHeap::regionOf(const void* address) const noexc
   return std::nullopt;
 }
 
-void SharedHeap::open() noexcept {
+SharedHeap::Region* SharedHeap::regionHolding(const void* address) noexcept {
+  const auto at = reinterpret_cast<std::uintptr_t>(address);
+  const auto found = std::ranges::find_if(regions_, [&](const Region& region) {
+    return at - reinterpret_cast<std::uintptr_t>(region.begin) < region.bytes;
+  });
+  return found == regions_.end() ? nullptr : &*found;
+}
+
+void SharedHeap::open(Child child) noexcept {
   const std::lock_guard guard(mutex_);
-  // After that of the library, whose mutexes are then taken after this one.
-  isOpen_ = ::pthread_atfork(beforeFork, afterFork, inChild) == 0;
+  child_ = child;
+  // After that of the library, whose mutexes are then taken after this one. A child has them from its parent.
+  if (!hasHandlers_) hasHandlers_ = ::pthread_atfork(beforeFork, afterFork, inChild) == 0;
+  isOpen_ = hasHandlers_;
 }
 
 void SharedHeap::close() noexcept {
@@ -78,20 +88,28 @@ void SharedHeap::close() noexcept {
   isOpen_ = false;
 }
 
-/// Each is as large as all others together, so that their number stays small.
+/// Each is as large as all others together, so that their number stays small. Where the system gives none it is asked
+/// less and less often: each time takes as long as a malloc does not.
 bool SharedHeap::addRegion(std::size_t least) {
   std::size_t bytes = 0;
   {
     const std::lock_guard guard(mutex_);
+    const bool hasPlace = std::ranges::any_of(regions_, [](const Region& region) { return region.bytes == 0; });
+    if (!isOpen_ || isForking_ || !hasPlace) return false;
+    if (refusals_ > 0 && ++skipped_ < (1u << std::min(refusals_, 16u))) return false;
     for (const Region& region : regions_) bytes += region.bytes;
   }
   bytes = std::max(std::clamp(bytes, leastRegion, mostRegion), least);
   void* memory = nullptr;
-  if (taccMemReserve(&memory, bytes) != taccSuccess) return false;
+  const bool isGiven = taccMemReserve(&memory, bytes) == taccSuccess;
+  if (isGiven && child_ == Child::nothing) (void)::madvise(memory, bytes, MADV_DONTFORK);
   {
     const std::lock_guard guard(mutex_);
+    skipped_ = 0;
+    refusals_ = isGiven ? 0 : refusals_ + 1;
+    if (!isGiven) return false;
     const auto place = std::ranges::find(regions_, std::size_t{0}, &Region::bytes);
-    if (isOpen_ && place != regions_.end()) {
+    if (isOpen_ && !isForking_ && place != regions_.end()) {
       Region made;
       made.begin = static_cast<std::byte*>(memory);
       made.bytes = bytes;
@@ -139,7 +157,7 @@ void* SharedHeap::takeFrom(Region& region, std::size_t bytes, std::size_t whole,
 
 void* SharedHeap::take(std::size_t bytes, std::size_t whole, std::size_t alignment) {
   const std::lock_guard guard(mutex_);
-  if (!isOpen_) return nullptr;
+  if (!isOpen_ || isForking_) return nullptr;
   for (Region& region : regions_) {
     void* const block = region.isShared ? takeFrom(region, bytes, whole, alignment) : nullptr;
     if (block == nullptr) continue;
@@ -194,42 +212,42 @@ void SharedHeap::giveBack(Region& region, std::byte* begin, std::size_t bytes) {
 }
 
 /// What is to be freed. One region is kept for the next blocks.
-void* SharedHeap::withdrawIfEmpty(std::size_t number) noexcept {
-  Region& region = regions_[number];
+void* SharedHeap::withdrawIfEmpty(Region& region) noexcept {
   const auto isKept = [](const Region& one) { return one.isShared && one.bytes == leastRegion; };
-  if (!region.blocks.empty() || (isKept(region) && std::ranges::count_if(regions_, isKept) == 1)) return nullptr;
-  spans_[number].bytes.store(0, std::memory_order_relaxed);
+  const bool isNeeded = isKept(region) && std::ranges::count_if(regions_, isKept) == 1;
+  if (isForking_ || !region.blocks.empty() || isNeeded) return nullptr;
+  spans_[static_cast<std::size_t>(&region - regions_.data())].bytes.store(0, std::memory_order_relaxed);
   void* const memory = region.begin;
   region = Region{};
   return memory;
 }
 
 bool SharedHeap::free(void* block) noexcept {
-  const std::optional<std::size_t> number = regionOf(block);
-  if (!number) return false;
+  if (!holds(block)) return false;
   const KeptErrno kept;
   const LibrarysOwn allocations;
   void* emptied = nullptr;
   {
     const std::lock_guard guard(mutex_);
-    Region& region = regions_[*number];
-    const auto found = region.blocks.find(static_cast<std::byte*>(block));
-    if (found == region.blocks.end()) return false;
-    const auto [bytes, whole] = found->second;
-    region.blocks.erase(found);
+    Region* const region = regionHolding(block);
+    if (region == nullptr) return false;
+    const auto found = region->blocks.find(static_cast<std::byte*>(block));
+    if (found == region->blocks.end()) return false;
+    const std::size_t whole = found->second.whole;
+    region->blocks.erase(found);
     held_.fetch_sub(whole, std::memory_order_relaxed);
-    if (region.isShared) {
+    if (region->isShared) {
       try {
-        giveBack(region, static_cast<std::byte*>(block), whole);
-        region.touched += bytes;
-        if (region.touched > keptTouched) discard(region);
+        giveBack(*region, static_cast<std::byte*>(block), whole);
+        region->touched += whole;
+        if (region->touched > keptTouched) discard(*region);
       } catch (const std::bad_alloc&) {
         (void)::madvise(block, whole, MADV_REMOVE);
       }
     } else {
       (void)::madvise(block, whole, MADV_DONTNEED);  // of this process; children may have the pages of the file
     }
-    emptied = withdrawIfEmpty(*number);
+    emptied = withdrawIfEmpty(*region);
   }
   // A child may not free what its parent has made; then it stays.
   if (emptied != nullptr) (void)taccMemFree(emptied);
@@ -237,21 +255,21 @@ bool SharedHeap::free(void* block) noexcept {
 }
 
 std::size_t SharedHeap::sizeOf(const void* block) const noexcept {
-  const std::optional<std::size_t> number = regionOf(block);
-  if (!number) return 0;
+  if (!holds(block)) return 0;
   const std::lock_guard guard(mutex_);
-  const Region& region = regions_[*number];
-  const auto found = region.blocks.find(const_cast<std::byte*>(static_cast<const std::byte*>(block)));
-  return found == region.blocks.end() ? 0 : found->second.bytes;
+  const Region* const region = const_cast<SharedHeap*>(this)->regionHolding(block);
+  if (region == nullptr) return 0;
+  const auto found = region->blocks.find(const_cast<std::byte*>(static_cast<const std::byte*>(block)));
+  return found == region->blocks.end() ? 0 : found->second.bytes;
 }
 
 bool SharedHeap::resize(void* block, std::size_t bytes) noexcept {
-  const std::optional<std::size_t> number = regionOf(block);
-  if (!number) return false;
+  if (!holds(block)) return false;
   const std::lock_guard guard(mutex_);
-  Region& region = regions_[*number];
-  const auto found = region.blocks.find(static_cast<std::byte*>(block));
-  if (found == region.blocks.end() || bytes > found->second.whole) return false;
+  Region* const region = regionHolding(block);
+  if (region == nullptr) return false;
+  const auto found = region->blocks.find(static_cast<std::byte*>(block));
+  if (found == region->blocks.end() || bytes > found->second.whole) return false;
   found->second.bytes = std::max(wholePages(bytes), page);
   return true;
 }
@@ -261,28 +279,43 @@ SharedHeap::Given SharedHeap::given() const noexcept {
   return given_;
 }
 
-/// Regions of which a call makes its output now stay shared, with children too, as library memory does.
+/// A region of which a call makes its output now stays shared, with this child too, and is asked again at the next
+/// fork.
 void SharedHeap::beforeFork() noexcept {
   SharedHeap& heap = sharedHeap();
   const LibrarysOwn allocations;
+  heap.forking_.lock();
   heap.mutex_.lock();
+  heap.isForking_ = true;
   for (Region& region : heap.regions_) {
-    if (region.bytes == 0 || !region.isShared) continue;
-    region.isShared = false;
-    void* const memory = region.begin;
+    if (region.bytes == 0 || !region.isShared || heap.child_ == Child::nothing) continue;
     heap.mutex_.unlock();
-    (void)taccMemUnshare(memory);  // or it has been freed meanwhile
+    const bool isOwn = taccMemUnshare(region.begin) == taccSuccess;
     heap.mutex_.lock();
+    region.isShared = !isOwn;
   }
 }
 
-void SharedHeap::afterFork() noexcept { sharedHeap().mutex_.unlock(); }
+void SharedHeap::afterFork() noexcept {
+  SharedHeap& heap = sharedHeap();
+  const LibrarysOwn allocations;
+  heap.isForking_ = false;
+  std::array<void*, mostRegions> emptied{};  // meanwhile
+  for (std::size_t i = 0; i < mostRegions; ++i)
+    if (heap.regions_[i].bytes > 0) emptied[i] = heap.withdrawIfEmpty(heap.regions_[i]);
+  heap.mutex_.unlock();
+  heap.forking_.unlock();
+  for (void* const memory : emptied)
+    if (memory != nullptr) (void)taccMemFree(memory);
+}
 
-/// A child is no rank.
+/// A child is no rank. What it frees must not take pages from its parent.
 void SharedHeap::inChild() noexcept {
   SharedHeap& heap = sharedHeap();
-  heap.isOpen_ = false;
-  new (&heap.mutex_) std::mutex;
+  heap.isOpen_ = heap.isForking_ = false;
+  for (Region& region : heap.regions_) region.isShared = false;
+  new (&heap.mutex_) std::recursive_mutex;
+  new (&heap.forking_) std::mutex;
 }
 
 }  // namespace tacc::mpi

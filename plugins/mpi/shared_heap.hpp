@@ -26,8 +26,13 @@ class SharedHeap {
   SharedHeap(const SharedHeap&) = delete;
   SharedHeap& operator=(const SharedHeap&) = delete;
 
-  /// From now on there are blocks. Once for a process.
-  void open() noexcept;
+  /// What a forked child has of the blocks.
+  enum class Child {
+    copies,  // as of all other memory
+    nothing  // where a device may have pinned their pages, which must then stay the parent's
+  };
+  /// From now on there are blocks.
+  void open(Child child) noexcept;
   /// No new ones. Those that there are stay until they are freed.
   void close() noexcept;
 
@@ -66,7 +71,7 @@ class SharedHeap {
     std::byte* begin = nullptr;
     std::size_t bytes = 0;
     bool isShared = true;                      // it gives blocks
-    std::size_t touched = 0;                   // at most, of the free pages
+    std::size_t touched = 0;                   // of the free pages, at most
     std::map<std::byte*, std::size_t> free{};  // by address, never two side by side
     std::map<std::byte*, Block> blocks{};
   };
@@ -86,16 +91,24 @@ class SharedHeap {
   void* take(std::size_t bytes, std::size_t whole, std::size_t alignment);
   bool addRegion(std::size_t least);
   std::optional<std::size_t> regionOf(const void* address) const noexcept;
-  void* withdrawIfEmpty(std::size_t number) noexcept;
+  Region* regionHolding(const void* address) noexcept;
+  void* withdrawIfEmpty(Region& region) noexcept;
 
-  // What the library does for it happens while the mutex is free: it allocates under mutexes of its own.
-  mutable std::mutex mutex_;
+  // What the library does for it happens while the mutex is free: it allocates under mutexes of its own. Recursive, as
+  // handlers of other libraries for a fork run while it is held.
+  mutable std::recursive_mutex mutex_;
+  std::mutex forking_;                       // one fork at a time; taken before the other
   std::array<Region, mostRegions> regions_;  // without bytes: none
   std::array<Span, mostRegions> spans_;
   std::atomic<std::uintptr_t> lowest_{UINTPTR_MAX}, highest_{0};  // of all regions that were ever there
   std::atomic<std::size_t> held_{0};
   Given given_;
   bool isOpen_ = false;
+  bool hasHandlers_ = false;  // for forks
+  bool isForking_ = false;    // no block is given, and no region begins or ends
+  Child child_ = Child::copies;
+  unsigned refusals_ = 0;  // of the system, one after the other
+  unsigned skipped_ = 0;   // calls since the last of them
 };
 
 /// Never destroyed: the program frees memory in any destructor of its own.

@@ -282,6 +282,24 @@ TEST(EndToEnd, LibraryMemoryAndRegisteredBuffers) {
   });
 }
 
+TEST(EndToEnd, LibraryMemoryIsReservedAndUnshared) {
+  int other = 0;
+  EXPECT_EQ(taccMemUnshare(nullptr), taccInvalidArgument);
+  EXPECT_EQ(taccMemUnshare(&other), taccInvalidArgument);
+  EXPECT_THAT(std::string(taccGetLastError(nullptr)), HasSubstr("is not the start of library memory"));
+  constexpr std::size_t bytes = std::size_t{1} << 30;
+  void* pointer = nullptr;
+  ASSERT_TACC(taccMemReserve(&pointer, bytes));
+  char& last = static_cast<char*>(pointer)[bytes - 1];
+  EXPECT_EQ(last, 0);
+  last = 3;
+  EXPECT_TACC(taccMemUnshare(pointer));
+  EXPECT_TACC(taccMemUnshare(pointer));
+  EXPECT_EQ(last, 3);
+  EXPECT_TACC(taccMemFree(pointer));
+  EXPECT_EQ(taccMemUnshare(pointer), taccInvalidArgument);
+}
+
 TEST(EndToEnd, AbortEndsABlockedCallOfTheSameProcess) {
   World world(2);
   std::atomic<bool> entered = false;

@@ -9,6 +9,7 @@
 #include "fake_communicator.hpp"
 #include "topology/model/topology.hpp"
 #include "transports/shm/library_memory.hpp"
+#include "transports/shm/memory_fence.hpp"
 
 namespace tacc {
 
@@ -62,7 +63,8 @@ std::optional<LaunchPlace> placeInJob() {
   return LaunchPlace{"a launcher", 2, 3};
 }
 
-void* allocateLibraryMemory(std::size_t bytes) { return std::calloc(1, bytes); }
+void* allocateLibraryMemory(std::size_t bytes, Reserve) { return std::calloc(1, bytes); }
+void unshareLibraryMemory(void*) {}
 void freeLibraryMemory(void* pointer) { std::free(pointer); }
 
 }  // namespace tacc

@@ -21,6 +21,8 @@ static const struct {
   taccResult_t (*commUserRank)(taccComm_t, int*);
   taccResult_t (*commGetInfo)(taccComm_t, taccCommInfo_t*);
   taccResult_t (*memAlloc)(void**, size_t);
+  taccResult_t (*memReserve)(void**, size_t);
+  taccResult_t (*memUnshare)(void*);
   taccResult_t (*memFree)(void*);
   taccResult_t (*commRegister)(taccComm_t, void*, size_t, void**);
   taccResult_t (*commDeregister)(taccComm_t, void*);

@@ -107,7 +107,8 @@ bool awaitUnused(const Span& span, double patienceSeconds) {
 void mapPrivately(const Span& pages, const LibrarySegment& segment) {
   // Not by mmap(): ThreadSanitizer takes that for a write to the pages, where other threads may be at work. They find
   // the old mapping or the new one, with the same bytes.
-  if (::syscall(SYS_mmap, pages.begin, pages.bytes(), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_FIXED, segment.fd,
+  constexpr int flags = MAP_PRIVATE | MAP_FIXED | MAP_NORESERVE;  // most of it may never be touched
+  if (::syscall(SYS_mmap, pages.begin, pages.bytes(), PROT_READ | PROT_WRITE, flags, segment.fd,
                 static_cast<long>(pages.begin - segment.base)) == -1)
     failErrno("{} bytes at {} cannot be mapped anew", pages.bytes(), static_cast<void*>(pages.begin));
 }
@@ -270,15 +271,19 @@ void unshareLibraryMemory(void* start) {
     if (owned->process != processGeneration())
       fail(taccInvalidUsage, "{} was allocated before this process was forked: it is shared with the parent", start);
     if (owned->isUnshared) return;
-    owned->isUnshared = true;
-    pieces = std::exchange(owned->pieces, {});
-    publishLibraryMemory(all);  // calls that begin from now on do not use it
+    pieces = owned->pieces;
   }
   try {
+    {
+      const std::lock_guard guard(all.mutex);
+      owned->isUnshared = true;
+      owned->pieces.clear();
+      publishLibraryMemory(all);  // calls that begin from now on do not use it
+    }
     if (isUsed({owned->begin, owned->end})) fail(taccInvalidUsage, "{} is the output of a call that goes on", start);
     for (; !pieces.empty(); pieces.pop_back())
       mapPrivately({pieces.back().begin, pieces.back().end}, pieces.back().segment);
-  } catch (const Error&) {
+  } catch (...) {
     const std::lock_guard guard(all.mutex);
     owned->isUnshared = false;
     owned->pieces = std::move(pieces);

@@ -20,7 +20,18 @@ constexpr int spinsPerIdleWork = 64;
 constexpr int spinsPerIdleCall = 1024;  // about 50 us: who spins for long (TACC_SPIN) works meanwhile
 constexpr double writingSeconds = 1.0;  // writing an error takes microseconds, unless its writer is killed
 
+constexpr double longestSleep = 1.0;  // of a slice; what takes longer was stopped
+
 double now() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
+
+/// Sleeps for a slice at most. Returns the seconds that are not to be counted as waiting: while a whole job is stopped,
+/// as a batch system suspends one for another, nobody can have come.
+double sleepOn(std::atomic<std::uint32_t>& word, std::uint32_t value, long slice) {
+  const double before = now();
+  futexWait(word, value, slice);
+  const double slept = now() - before;
+  return slept > longestSleep ? slept : 0;
+}
 
 /// Moves this thread to another of its allowed cores, once; its affinity stays as it was.
 void leaveCore() {
@@ -87,14 +98,14 @@ void Waiter::waitLonger(std::atomic<std::uint32_t>& word, std::uint32_t target, 
     if (spinAmongOthers(reached, owner)) return;
     break;
   }
-  const double start = now();
+  double start = now();
   const Sleeper sleeper(segment_.doorbell(owner));
   for (long slice = firstSlice;; slice = sleepsShort() ? firstSlice : laterSlice) {
     if (idleWork_) idleWork_();
     idleCall_();
     const auto value = word.load(std::memory_order_seq_cst);
     if (hasReached(value, target)) return;
-    futexWait(word, value, slice);
+    start += sleepOn(word, value, slice);
     if (reached()) return;
     checkErrors();
     checkPeer(owner, now() - start, reached);
@@ -136,7 +147,7 @@ void Waiter::pauseForRing(int attempt, std::uint32_t seenRings, int suspect) {
   }
   if (ringStart_ == 0) ringStart_ = now();
   const Sleeper sleeper(*doorbell_);
-  futexWait(doorbell_->rings, seenRings, sleepsShort() ? firstSlice : laterSlice);
+  ringStart_ += sleepOn(doorbell_->rings, seenRings, sleepsShort() ? firstSlice : laterSlice);
   checkPeer(suspect, now() - ringStart_, [&] { return rings() != seenRings; });
 }
 

@@ -284,8 +284,12 @@ std::unique_ptr<ConvPlan> makeRegrouped(const Description& d, const KernelSet& k
   std::unique_ptr<ConvPlan> ofBlocks = makeFrom(d, kernels, taccLayoutNchw16c);
   if (d.pass == taccConvBackwardData || d.shape.inPerGroup() > fewChannels) return ofBlocks;
   std::unique_ptr<ConvPlan> ofPlanes = makeFrom(d, kernels, taccLayoutNchw);
-  const bool areCheaper = ofPlanes != nullptr && ofPlanes->predictedSeconds() < ofBlocks->predictedSeconds();
-  return areCheaper ? std::move(ofPlanes) : std::move(ofBlocks);
+  if (ofPlanes == nullptr) return ofBlocks;
+  // What is chosen decides in which order sums are added, so it must not depend on the number of threads.
+  Description alone = d;
+  alone.maxWorkers = 1;
+  const auto secondsFrom = [&](taccLayout_t layout) { return makeFrom(alone, kernels, layout)->predictedSeconds(); };
+  return secondsFrom(taccLayoutNchw) < secondsFrom(taccLayoutNchw16c) ? std::move(ofPlanes) : std::move(ofBlocks);
 }
 
 }  // namespace tacc::conv
