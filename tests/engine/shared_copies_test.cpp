@@ -167,6 +167,7 @@ TEST_F(SharedCopiesTest, lastUntilASlowOwnerHasWritten) {
     if (!end.memory.tryWrite(reader, to_.data() + begin, from_.data() + begin, memoryBytes - begin))
       throw std::runtime_error("the kernel does not write");
     end.waiter.publish(copy.written, 2);
+    while (stop().load() == 0) std::this_thread::sleep_for(std::chrono::milliseconds(1));  // others still read from it
   });
   end_->copies.open(owner, from_.data(), to_.data(), memoryBytes);
   while (segment_.openCopy(reader, 0).claims.load() % 65536 == memoryBytes / segment_.openCopy(reader, 0).pieceBytes)
