@@ -54,7 +54,8 @@ class LibrarysOwn {
 }  // namespace
 
 SharedHeap& sharedHeap() noexcept {
-  static SharedHeap& only = *new SharedHeap;
+  alignas(SharedHeap) static std::byte place[sizeof(SharedHeap)];
+  static SharedHeap& only = *new (place) SharedHeap;
   return only;
 }
 
