@@ -20,7 +20,7 @@ constexpr int spinsPerIdleWork = 64;
 constexpr int spinsPerIdleCall = 1024;  // about 50 us: who spins for long (TACC_SPIN) works meanwhile
 constexpr double writingSeconds = 1.0;  // writing an error takes microseconds, unless its writer is killed
 
-constexpr double longestSleep = 1.0;  // of a slice; what takes longer was stopped
+constexpr double longestSlice = 1.0;  // of a slice; what takes longer was stopped
 
 double now() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
 
@@ -30,7 +30,7 @@ double sleepOn(std::atomic<std::uint32_t>& word, std::uint32_t value, long slice
   const double before = now();
   futexWait(word, value, slice);
   const double slept = now() - before;
-  return slept > longestSleep ? slept : 0;
+  return slept > longestSlice ? slept : 0;
 }
 
 /// Moves this thread to another of its allowed cores, once; its affinity stays as it was.
