@@ -6,13 +6,12 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include <algorithm>
-#include <array>
 #include <cstdlib>
 #include <filesystem>
 #include <string_view>
 #include <system_error>
 
+#include "core/fabric_device.hpp"
 #include "heap_functions.h"
 #include "plugin.hpp"
 #include "shared_heap.hpp"
@@ -42,10 +41,8 @@ bool isWithoutWishes(MPI_Info info) noexcept {
 /// Devices that read and write a process's memory without its processor: they keep pages that were made known to them.
 bool hasDevices() {
   std::error_code none;
-  for (const char* cards : {"/sys/class/infiniband", "/sys/class/cxi"})
-    if (std::filesystem::is_directory(cards, none) && !std::filesystem::is_empty(cards, none)) return true;
-  return std::ranges::any_of(std::array{"/dev/kgni0", "/dev/nvidiactl", "/dev/kfd"},
-                             [&](const char* device) { return std::filesystem::exists(device, none); });
+  return hasFabricDevice() || std::filesystem::exists("/dev/nvidiactl", none) ||
+         std::filesystem::exists("/dev/kfd", none);
 }
 
 /// Whether shared memory is as large as memory. Where it is files of /dev/shm, which ends somewhere, a block that

@@ -2,10 +2,8 @@
 
 #include <algorithm>
 #include <array>
-#include <filesystem>
 #include <map>
 #include <string_view>
-#include <system_error>
 #include <utility>
 
 #include "core/error.hpp"
@@ -120,13 +118,6 @@ ChosenTransport shareTransport(Bootstrap& bootstrap, const LentConnections* lent
     if (std::ranges::find(all, char{0}) == all.end()) return {std::move(made), lent->name};
   }
   return {};
-}
-
-bool hasFabricDevice() {
-  std::error_code none;
-  for (const char* cards : {"/sys/class/infiniband", "/sys/class/cxi"})
-    if (std::filesystem::is_directory(cards, none) && !std::filesystem::is_empty(cards, none)) return true;
-  return std::filesystem::exists("/dev/kgni0", none);
 }
 
 ChosenTransport chooseTransport(Bootstrap& bootstrap, const std::vector<RankIdentity>& who,

@@ -8,6 +8,7 @@
 #include "comm/bootstrap/bootstrap.hpp"
 #include "comm/communicator.hpp"
 #include "comm/hosts.hpp"
+#include "core/fabric_device.hpp"
 #include "transports/mpi/plugin_table.hpp"
 #include "transports/network_transport.hpp"
 
@@ -17,10 +18,6 @@ struct ChosenTransport {
   std::unique_ptr<NetworkTransport> transport;
   std::string name;  // of its kind
 };
-
-/// Whether this host has a card of a network that is better than TCP: InfiniBand, RoCE, Omni-Path, EFA, Slingshot or
-/// Aries.
-bool hasFabricDevice();
 
 /// Collective. The kind that `forced` names (TACC_TRANSPORT); else the first that works on all ranks: in the registry's
 /// order those that have found a network better than TCP, if some host has a card for one; then those for TCP.
