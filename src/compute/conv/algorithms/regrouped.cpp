@@ -78,7 +78,8 @@ struct ChannelsOfGroup {
     constexpr double ofValue = 1.5, ofWholePixel = 5;
     const auto count = static_cast<double>(pixels);
     if (arePlanes) return ofGroup * (ofValue * count + ofBlock);
-    const double whole = ofGroup / blockLength * (ofWholePixel * count + ofBlock);
+    const int wholeBlocks = ofGroup / blockLength;
+    const double whole = wholeBlocks * (ofWholePixel * count + ofBlock);
     return whole + (ofGroup % blockLength == 0 ? 0 : maskedCycles());
   }
   double scatterCycles() const { return blocks() * maskedCycles(); }
