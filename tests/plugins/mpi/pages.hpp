@@ -18,6 +18,7 @@ class Pages {
     void* const at = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (at == MAP_FAILED) complain("no " + std::to_string(bytes) + " bytes of address space");
     at_ = static_cast<std::int64_t*>(at);
+    madvise(at_, bytes_, MADV_HUGEPAGE);  // most of the time of touching so much is that of its pages' faults
   }
   ~Pages() { munmap(at_, bytes_); }
   Pages(const Pages&) = delete;
