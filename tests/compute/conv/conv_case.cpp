@@ -5,6 +5,7 @@
 
 #include "compute/conv/activation.hpp"
 #include "core/error.hpp"
+#include "definition.hpp"
 #include "support/settings.hpp"
 
 namespace tacc::conv::test {
@@ -16,20 +17,38 @@ bool isLeftOut() {
   return tacc::test::isQuick() && random() % 4 != 0;
 }
 
-Floats activations(taccLayout_t layout, int batch, int channels, int height, int width, std::uint64_t seed) {
-  Floats tensor(tensorFloats(layout, batch, channels, height, width));
-  for (int n = 0; n < batch; ++n) {
-    for (int c = 0; c < channels; ++c) {
-      for (int y = 0; y < height; ++y) {
-        for (int x = 0; x < width; ++x) {
-          // The same tensor in every layout.
-          const auto number =
-              static_cast<std::uint64_t>(elementAt(taccLayoutNchw, channels, height, width, n, c, y, x));
-          tensor[elementAt(layout, channels, height, width, n, c, y, x)] = smallInteger(seed, number, 4);
+/// Calls visit(number in NCHW, place in the layout) for all of some images.
+template <class Visit>
+void forEachPixel(taccLayout_t layout, int batch, int channels, int height, int width, const Visit& visit) {
+  std::size_t number = 0;
+  for (int n = 0; n < batch; ++n)
+    for (int c = 0; c < channels; ++c)
+      for (int y = 0; y < height; ++y)
+        for (int x = 0; x < width; ++x) visit(number++, elementAt(layout, channels, height, width, n, c, y, x));
+}
+
+/// The same for weights, with their numbers in KCRS.
+template <class Visit>
+void forEachWeight(const Shape& s, taccWeightLayout_t layout, const Visit& visit) {
+  std::size_t number = 0;
+  for (int k = 0; k < s.outChannels; ++k) {
+    const int out = k % s.outPerGroup();
+    for (int c = 0; c < s.inPerGroup(); ++c) {
+      for (int r = 0; r < s.kernelHeight; ++r) {
+        for (int t = 0; t < s.kernelWidth; ++t) {
+          const WeightBlock b = weightBlock(s, layout, k / s.outPerGroup(), out / blockLength, c / blockLength, r, t);
+          visit(number++, b.base + out % blockLength * b.outStep + c % blockLength * b.inStep);
         }
       }
     }
   }
+}
+
+/// The same tensor in every layout.
+Floats activations(taccLayout_t layout, int batch, int channels, int height, int width, std::uint64_t seed) {
+  Floats tensor(tensorFloats(layout, batch, channels, height, width));
+  forEachPixel(layout, batch, channels, height, width,
+               [&](std::size_t number, std::ptrdiff_t place) { tensor[place] = smallInteger(seed, number, 4); });
   return tensor;
 }
 
@@ -60,29 +79,6 @@ Floats resultBefore(const Description& d) {
   return result;
 }
 
-/// Calls visit(n, k, c within the group, r, t, y, x, line, column) for every product of the convolution.
-template <class Visit>
-void forEachProduct(const Shape& s, const Visit& visit) {
-  for (int n = 0; n < s.batch; ++n) {
-    for (int k = 0; k < s.outChannels; ++k) {
-      for (int c = 0; c < s.inPerGroup(); ++c) {
-        for (int r = 0; r < s.kernelHeight; ++r) {
-          for (int t = 0; t < s.kernelWidth; ++t) {
-            for (int y = 0; y < s.outHeight; ++y) {
-              const int line = y * s.strideHeight - s.padHeight + r * s.dilationHeight;
-              if (line < 0 || line >= s.height) continue;
-              for (int x = 0; x < s.outWidth; ++x) {
-                const int column = x * s.strideWidth - s.padWidth + t * s.dilationWidth;
-                if (column >= 0 && column < s.width) visit(n, k, c, r, t, y, x, line, column);
-              }
-            }
-          }
-        }
-      }
-    }
-  }
-}
-
 }  // namespace
 
 Case::Case(const taccConvDesc_t& d)
@@ -100,50 +96,49 @@ Case::Case(const taccConvDesc_t& d)
 Floats Case::expected() const {
   const Description& d = description_;
   const Shape& s = d.shape;
-  const auto inputAt = [&](taccLayout_t layout, int n, int c, int y, int x) {
-    return elementAt(layout, s.inChannels, s.height, s.width, n, c, y, x);
+  const auto forEachInput = [&](const auto& visit) {
+    forEachPixel(d.inputLayout, s.batch, s.inChannels, s.height, s.width, visit);
   };
-  const auto outputAt = [&](int n, int k, int y, int x) {
-    return elementAt(d.outputLayout, s.outChannels, s.outHeight, s.outWidth, n, k, y, x);
+  const auto forEachOutput = [&](const auto& visit) {
+    forEachPixel(d.outputLayout, s.batch, s.outChannels, s.outHeight, s.outWidth, visit);
   };
-  const auto weightAt = [&](int k, int c, int r, int t) {
-    const int out = k % s.outPerGroup();
-    const WeightBlock b = weightBlock(s, d.weightLayout, k / s.outPerGroup(), out / blockLength, c / blockLength, r, t);
-    return b.base + out % blockLength * b.outStep + c % blockLength * b.inStep;
-  };
-  std::vector<double> sums(before.size(), 0.0);
-  const auto sumAt = [&](std::ptrdiff_t i) -> double& { return sums[static_cast<std::size_t>(i)]; };
-  forEachProduct(s, [&](int n, int k, int c, int r, int t, int y, int x, int line, int column) {
-    const int in = k / s.outPerGroup() * s.inPerGroup() + c;
-    const double value = input[inputAt(d.inputLayout, n, in, line, column)];
-    const double weight = weights[weightAt(k, c, r, t)];
-    const double gradient = outputGradient[outputAt(n, k, y, x)];
-    if (d.pass == taccConvForward) {
-      sumAt(outputAt(n, k, y, x)) += value * weight;
-    } else if (d.pass == taccConvBackwardData) {
-      sumAt(inputAt(d.inputLayout, n, in, line, column)) += gradient * weight;
-    } else {
-      sumAt(weightAt(k, c, r, t)) += gradient * value;
-    }
-  });
+  const auto forEachTap = [&](const auto& visit) { forEachWeight(s, d.weightLayout, visit); };
+  const bool isForward = d.pass == taccConvForward, isOfData = d.pass == taccConvBackwardData;
+  // The tensor of the result is zeros, and is read back.
+  PlainTensors plain;
   Floats result(before.size());
-  for (std::size_t at = 0; at < sums.size(); ++at) {
-    const auto i = static_cast<std::ptrdiff_t>(at);
-    result[i] = static_cast<float>(sums[at] + (d.accumulate ? before[i] : 0.0F));
-  }
-  if (d.pass != taccConvForward) return result;
-  for (int n = 0; n < s.batch; ++n) {
-    for (int k = 0; k < s.outChannels; ++k) {
-      for (int y = 0; y < s.outHeight; ++y) {
-        for (int x = 0; x < s.outWidth; ++x) {
-          float& value = result[outputAt(n, k, y, x)];
-          if (d.bias) value += bias[k];
-          if (d.residual) value += residual[outputAt(n, k, y, x)];
-          value = applyActivation(d.activation, value);
-        }
-      }
+  const auto fill = [](std::vector<double>& to, const Floats& from, const auto& forEach) {
+    forEach([&](std::size_t number, std::ptrdiff_t place) { to.push_back(0), to[number] = from[place]; });
+  };
+  const auto readBack = [&](const std::vector<double>& sums, const auto& forEach) {
+    for (std::size_t i = 0; i < result.size(); ++i) {
+      const auto at = static_cast<std::ptrdiff_t>(i);
+      result[at] = d.accumulate ? before[at] : 0.0F;  // the paddings too
     }
-  }
+    forEach([&](std::size_t number, std::ptrdiff_t place) {
+      result[place] = static_cast<float>(sums[number] + double{result[place]});
+    });
+  };
+  const Floats zeros(before.size());
+  fill(plain.input, isOfData ? zeros : input, forEachInput);
+  fill(plain.output, isForward ? zeros : outputGradient, forEachOutput);
+  fill(plain.weights, isForward || isOfData ? weights : zeros, forEachTap);
+  addByDefinition(s, d.pass, plain);
+  if (isForward)
+    readBack(plain.output, forEachOutput);
+  else if (isOfData)
+    readBack(plain.input, forEachInput);
+  else
+    readBack(plain.weights, forEachTap);
+  if (d.pass != taccConvForward) return result;
+  const std::size_t pixels = static_cast<std::size_t>(s.outHeight) * static_cast<std::size_t>(s.outWidth);
+  forEachOutput([&](std::size_t number, std::ptrdiff_t place) {
+    float& value = result[place];
+    const std::size_t k = number / pixels % static_cast<std::size_t>(s.outChannels);
+    if (d.bias) value += bias[static_cast<std::ptrdiff_t>(k)];
+    if (d.residual) value += residual[place];
+    value = applyActivation(d.activation, value);
+  });
   return result;
 }
 
