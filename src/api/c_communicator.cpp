@@ -188,7 +188,7 @@ taccResult_t taccCommAbort(taccComm_t comm) {
     comm->communicator->abort(why);
     comm->communicator->endRecovery();
     comm->sequencer.close();
-    tacc::freeHandle(*comm, false);
+    tacc::freeAborted(*comm);
   });
 }
 

@@ -340,6 +340,61 @@ TEST(EndToEnd, AbortEndsTheWorkOfAStream) {
   EXPECT_TACC(taccStreamDestroy(stream));
 }
 
+/// A reduction of the program that aborts the communicator that it is called for, as a signal's handler might.
+void abortInside(void* /*accumulated*/, const void* /*next*/, std::size_t /*count*/, taccDataType_t /*type*/,
+                 void* context) {
+  auto& comm = *static_cast<taccComm_t*>(context);
+  if (comm == nullptr) return;
+  float value = 0;
+  EXPECT_EQ(taccAllReduce(&value, &value, 1, taccFloat, taccSum, comm, nullptr), taccInvalidUsage);
+  EXPECT_EQ(taccCommDestroy(comm), taccInvalidUsage);
+  EXPECT_TACC(taccCommAbort(comm));
+  EXPECT_EQ(taccCommAbort(comm), taccInvalidUsage) << "it is aborted";
+  comm = nullptr;
+}
+
+/// Whoever aborts it inside its own call cannot wait until that has ended; the call frees it, and others' streams and
+/// groups go on.
+TEST(EndToEnd, AbortInsideTheCallsOwnThreadReturns) {
+  enum { inCall, inStream, inGroup, inGroupsOtherThread, kinds };
+  for (int kind = 0; kind < kinds; ++kind) {
+    SCOPED_TRACE(kind);
+    World world(2), other(2);
+    std::vector<taccComm_t> aborted = world.comms;
+    world.inThreads([&](int rank, taccComm_t comm) {
+      const auto r = static_cast<std::size_t>(rank);
+      taccRedOp_t op = taccSum;
+      taccStream_t stream = nullptr;
+      ASSERT_TACC(taccRedOpCreateUser(&op, abortInside, &aborted[r], 1, comm));
+      ASSERT_TACC(taccStreamCreate(&stream));
+      std::vector<float> values(1000), others(1000, 1.0F);
+      const bool isGroup = kind == inGroup || kind == inGroupsOtherThread;
+      if (isGroup) {
+        ASSERT_TACC(taccGroupStart());
+      }
+      // The calls of a group on different communicators run in different threads.
+      const auto callOther = [&] {
+        EXPECT_TACC(taccAllReduce(others.data(), others.data(), 1000, taccFloat, taccSum, other.comms[r], nullptr));
+      };
+      if (kind == inGroupsOtherThread) callOther();
+      (void)taccAllReduce(values.data(), values.data(), 1000, taccFloat, op, comm, kind == inStream ? stream : nullptr);
+      if (kind == inGroup) callOther();
+      if (isGroup) (void)taccGroupEnd();
+      (void)taccStreamSynchronize(stream);
+      EXPECT_TACC(taccStreamDestroy(stream));
+      if (isGroup) {
+        EXPECT_EQ(others[999], 2.0F);
+      }
+      // Of two ranks one may do the whole reduction; its end is then the other's error.
+      if (aborted[r] == nullptr) {
+        EXPECT_EQ(taccBarrier(comm, nullptr), taccInvalidUsage) << "the handle is that of an aborted one";
+        world.comms[r] = nullptr;
+      }
+    });
+    EXPECT_TRUE(aborted[0] == nullptr || aborted[1] == nullptr);
+  }
+}
+
 TEST(EndToEnd, DifferentCallsAreAnErrorThatNamesBoth) {
   World world(2);
   world.inThreads([&](int rank, taccComm_t comm) {
