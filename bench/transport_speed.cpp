@@ -49,7 +49,8 @@ using Buffer = std::unique_ptr<std::byte[], Freer>;
 class End {
  public:
   End(const NetworkTransportKind& kind, const Options& options, int rank, int socket)
-      : transport_(kind.make({.rank = rank, .ranks = 2, .interface = options.interface, .encrypts = options.encrypts})),
+      : transport_(
+            kind.make({.rank = rank, .ranks = 2, .interfaces = options.interface, .encrypts = options.encrypts})),
         rank_(rank) {
     std::vector<std::byte> own = transport_->address();
     std::vector<std::byte> other(longestAddress);

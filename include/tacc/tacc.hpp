@@ -15,6 +15,12 @@
 #ifndef TACC_TACC_HPP
 #define TACC_TACC_HPP
 
+#if __cplusplus < 202002L
+#error "tacc/tacc.hpp is C++20: compile with -std=c++20, or include tacc/tacc.h"
+#elif !defined(__cpp_exceptions)
+#error "tacc/tacc.hpp throws exceptions: compile without -fno-exceptions, or include tacc/tacc.h"
+#else
+
 #include "tacc/cxx/bucket.hpp"
 #include "tacc/cxx/communicator.hpp"
 #include "tacc/cxx/element.hpp"
@@ -24,4 +30,5 @@
 #include "tacc/cxx/request.hpp"
 #include "tacc/cxx/stream.hpp"
 
+#endif
 #endif

@@ -5,6 +5,7 @@
 #include <span>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "api/boundary.hpp"
 #include "api/check.hpp"
@@ -12,6 +13,7 @@
 #include "api/group.hpp"
 #include "api/handles.hpp"
 #include "api/joining.hpp"
+#include "api/roomy_stack.hpp"
 #include "comm/launch/launch_id.hpp"
 #include "core/error.hpp"
 
@@ -37,7 +39,8 @@ struct JoinArguments {
 std::unique_ptr<Communicator> joinBy(const JoinArguments& arguments, const tacc::CommConfig& config,
                                      const std::stop_token& stop = {}) {
   try {
-    auto made = Communicator::join(arguments.id, arguments.ranks, arguments.rank, config, stop);
+    std::unique_ptr<Communicator> made;
+    tacc::runWithRoom([&] { made = Communicator::join(arguments.id, arguments.ranks, arguments.rank, config, stop); });
     if (arguments.number) arguments.number->keep();
     return made;
   } catch (const tacc::Error& error) {
@@ -125,7 +128,9 @@ taccResult_t taccCommInitAll(taccComm_t* comms, int ndev, const int* /*devlist*/
   return guard("taccCommInitAll", nullptr, [&] {
     tacc::checkPointer(comms, "comms");
     if (ndev < 1) tacc::fail(taccInvalidArgument, "ndev is {}; it must be at least 1", ndev);
-    const auto handles = tacc::makeHandles(Communicator::makeThreads(ndev, tacc::CommConfig()));
+    std::vector<std::unique_ptr<Communicator>> made;
+    tacc::runWithRoom([&] { made = Communicator::makeThreads(ndev, tacc::CommConfig()); });
+    const auto handles = tacc::makeHandles(std::move(made));
     std::copy(handles.begin(), handles.end(), comms);
   });
 }
@@ -139,7 +144,9 @@ taccResult_t taccCommSplit(taccComm_t comm, int color, int key, taccComm_t* newc
     }
     tacc::CommConfig checked = config != nullptr ? tacc::checkConfig(config) : comm->communicator->config();
     auto make = [comm, color, key, checked = std::move(checked)] {
-      return comm->communicator->split(color, key, checked);
+      std::unique_ptr<Communicator> part;
+      tacc::runWithRoom([&] { part = comm->communicator->split(color, key, checked); });
+      return part;
     };
     if (tacc::groupIsOpen()) {
       tacc::recordCreation(comm, "taccCommSplit",
@@ -188,7 +195,7 @@ taccResult_t taccCommAbort(taccComm_t comm) {
     comm->communicator->abort(why);
     comm->communicator->endRecovery();
     comm->sequencer.close();
-    tacc::freeHandle(*comm, false);
+    tacc::freeAborted(*comm);
   });
 }
 
@@ -212,7 +219,9 @@ taccResult_t taccCommShrink(taccComm_t comm, const int* excludeRanksList, int ex
       tacc::fail(taccInvalidArgument, "shrinkFlags is {}; no flag is known, it must be 0", shrinkFlags);
     const tacc::CommConfig checked = config != nullptr ? tacc::checkConfig(config) : comm->communicator->config();
     const std::span excluded(excludeRanksList, static_cast<std::size_t>(excludeRanksCount));
-    *newcomm = tacc::makeHandle(comm->communicator->shrink(excluded, checked));
+    std::unique_ptr<Communicator> made;
+    tacc::runWithRoom([&] { made = comm->communicator->shrink(excluded, checked); });
+    *newcomm = tacc::makeHandle(std::move(made));
   });
 }
 

@@ -74,6 +74,9 @@ void pollUntil(Condition condition) noexcept {
   while (!condition()) std::this_thread::sleep_for(std::chrono::microseconds(50));
 }
 
+/// The visits that this thread is in, the last one first.
+thread_local Visit* visits = nullptr;
+
 void prepare(taccComm& comm, int rank, int ranks, std::uint64_t serial) {
   {
     const std::lock_guard lock(comm.errorMutex);
@@ -152,13 +155,24 @@ bool completeHandle(taccComm& comm, std::unique_ptr<Communicator>& communicator)
 
 void freeHandle(taccComm& comm, bool ownEntry) noexcept {
   comm.joining.reset();  // ends it, if it goes on
-  pollUntil(
-      [&] { return (ownEntry || !comm.inside.load()) && comm.observers.load() == 0 && comm.visitors.load() == 0; });
+  pollUntil([&] {
+    return (ownEntry || comm.inside.load() == pthread_t{}) && comm.observers.load() == 0 && comm.visitors.load() == 0;
+  });
   comm.communicator.reset();
   comm.registrations.clear();
   comm.fusionBuffer = {};
-  if (ownEntry) comm.inside.store(false);
+  comm.isLeftToCall = false;
+  if (ownEntry) comm.inside.store({});
   release(&comm);
+}
+
+void freeAborted(taccComm& comm) noexcept {
+  if (comm.inside.load() == ::pthread_self())
+    comm.isLeftToCall = true;
+  else if (Visit* const visit = Visit::ofThisThread(comm); visit != nullptr)
+    visit->leaveHandle();
+  else
+    freeHandle(comm, false);
 }
 
 void failOnHandle(const taccComm* comm) {
@@ -190,8 +204,19 @@ void failOnHandle(const taccComm* comm) {
   fail(taccInternalError, "comm is fine but was refused");
 }
 
+namespace {
+
+[[noreturn]] void failOnOwnThread() {
+  fail(taccInvalidUsage,
+       "this thread is inside a call on this communicator; what a call calls (a reduction or an idle function of the "
+       "program), and who leaves it by longjmp or handles a signal meanwhile, can only abort or revoke it");
+}
+
+}  // namespace
+
 void Entry::failOnSecondThread(const taccComm& comm) {
   if (!has(comm.life.load(), Needs::alive)) failOnHandle(&comm);
+  if (comm.inside.load() == ::pthread_self()) failOnOwnThread();
   fail(taccInvalidUsage,
        "another thread is inside a call on this communicator; a communicator is used by one thread at a time");
 }
@@ -205,12 +230,29 @@ Observer::Observer(taccComm_t comm) : comm_(comm) {
   }
 }
 
-Visit::Visit(taccComm& comm) : comm_(comm) {
-  comm.visitors.fetch_add(1);
-  if (!has(comm.life.load(), Needs::alive)) {
+Visit::Visit(taccComm& comm, VisitOf of) : comm_(comm), of_(of), next_(visits) {
+  if (of == VisitOf::stream) comm.visitors.fetch_add(1);
+  if (of == VisitOf::stream && !has(comm.life.load(), Needs::alive)) {
     comm.visitors.fetch_sub(1);
     fail(taccRemoteError, "the communicator was aborted before this work ran");
   }
+  visits = this;
+}
+
+Visit* Visit::ofThisThread(const taccComm& comm) noexcept {
+  Visit* visit = visits;
+  while (visit != nullptr && &visit->comm_ != &comm) visit = visit->next_;
+  return visit;
+}
+
+Visit::~Visit() {
+  visits = next_;
+  if (of_ == VisitOf::program) {
+    if (isLeft_) comm_.isLeftToCall = true;  // its call waits for this thread
+    return;
+  }
+  comm_.visitors.fetch_sub(1);
+  if (isLeft_) freeHandle(comm_, false);
 }
 
 CommReference::~CommReference() {
@@ -223,6 +265,7 @@ taccComm::taccComm() = default;
 taccComm::~taccComm() = default;
 
 void taccComm::waitForTurns() {
+  if (tacc::Visit::ofThisThread(*this) != nullptr) tacc::failOnOwnThread();  // a stream's, which would wait for itself
   if (!sequencer.waitIdle()) {
     tacc::fail(taccRemoteError, "the communicator was aborted while this call waited for the work of its streams");
   }

@@ -12,9 +12,14 @@
 // Each announces itself first and looks at `life` afterwards, both in the single total order of seq_cst, so either it
 // sees that the communicator has ended, or the one who frees sees it.
 //
+// A thread may abort a communicator that it is inside of itself: in a reduction or an idle function of the program, or
+// in a signal's handler. It cannot wait for itself, so the call that it is in frees the handle when it returns.
+//
 // In a child made by fork() the handles of its parent become `inherited` before the child can use one. What they point
 // to is never touched there: other threads may have been inside at that moment.
 #pragma once
+
+#include <pthread.h>
 
 #include <atomic>
 #include <cstddef>
@@ -56,13 +61,14 @@ inline constexpr std::uint64_t commMagic = 0x7acc'c033'5ca1'ab1eULL;
 struct taccComm {
   const std::uint64_t magic = tacc::commMagic;
   std::atomic<tacc::Life> life{tacc::Life::destroyed};
-  std::atomic<bool> inside{false};
+  std::atomic<pthread_t> inside{};  // the thread that is; none: 0, which is nobody's
   std::atomic<int> observers{0};
   std::atomic<int> visitors{0};
   std::atomic<int> references{0};  // the program's handle, and each piece of work that is queued or recorded
   std::atomic<int> rank{0};        // of the communicator, for messages even when that is gone
   std::atomic<int> ranks{0};
   std::atomic<int> process{0};                       // that the communicator belongs to
+  bool isLeftToCall = false;                         // to be freed by the call that `inside` is in
   std::unique_ptr<tacc::Communicator> communicator;  // null before all have joined
   std::unique_ptr<tacc::Joining> joining;            // of a communicator that was made without blocking
   tacc::StreamSequencer sequencer;
@@ -103,6 +109,8 @@ std::vector<taccComm_t> makeHandles(std::vector<std::unique_ptr<Communicator>> c
 /// Waits until nobody is in it any more, frees the communicator and lets the handle go. `life` must be aborted or
 /// destroyed and set by the caller of this function; `ownEntry`: the caller is itself inside.
 void freeHandle(taccComm& comm, bool ownEntry) noexcept;
+/// The same for an aborted one in any thread, which may be inside: then its call frees it when it returns.
+void freeAborted(taccComm& comm) noexcept;
 
 /// Points to something that looks like a handle, whatever its life. Never reads through a null or misaligned pointer.
 inline bool isHandle(const taccComm* comm) noexcept {
@@ -124,10 +132,11 @@ class Entry {
   explicit Entry(taccComm_t comm, Needs needs = Needs::active) : comm_(comm) {
     if (!isHandle(comm)) [[unlikely]]
       failOnHandle(comm);
-    if (comm->inside.exchange(true)) [[unlikely]]
+    pthread_t nobody{};
+    if (!comm->inside.compare_exchange_strong(nobody, ::pthread_self())) [[unlikely]]
       failOnSecondThread(*comm);
     if (!has(comm->life.load(), needs)) [[unlikely]] {
-      comm->inside.store(false);
+      comm->inside.store({});
       failOnHandle(comm);
     }
   }
@@ -136,7 +145,11 @@ class Entry {
   /// The handle was freed, or will be, by other means.
   void forget() noexcept { comm_ = nullptr; }
   ~Entry() {
-    if (comm_ != nullptr) comm_->inside.store(false, std::memory_order_release);
+    if (comm_ == nullptr) return;
+    if (comm_->isLeftToCall) [[unlikely]]
+      freeHandle(*comm_, true);
+    else
+      comm_->inside.store({}, std::memory_order_release);
   }
 
  private:
@@ -156,16 +169,27 @@ class Observer {
   taccComm_t comm_;
 };
 
-/// A stream's thread runs work on the communicator. Fails with taccRemoteError when it has been aborted.
+enum class VisitOf : std::uint8_t { stream, program };
+
+/// A thread runs work on the communicator. A stream's fails with taccRemoteError when it has been aborted; one that
+/// works for the program's thread, which is inside, or is that, never fails.
 class Visit {
  public:
-  explicit Visit(taccComm& comm);
+  explicit Visit(taccComm& comm, VisitOf of = VisitOf::stream);
   Visit(const Visit&) = delete;
   Visit& operator=(const Visit&) = delete;
-  ~Visit() { comm_.visitors.fetch_sub(1); }
+  ~Visit();
+
+  /// The visit to `comm` that this thread is in; null: none.
+  static Visit* ofThisThread(const taccComm& comm) noexcept;
+  /// The handle, to be freed when this has ended.
+  void leaveHandle() noexcept { isLeft_ = true; }
 
  private:
   taccComm& comm_;
+  VisitOf of_;
+  bool isLeft_ = false;
+  Visit* next_;  // of this thread
 };
 
 /// Keeps a handle from being used again for another communicator while work refers to it.

@@ -25,11 +25,7 @@ Error noteFailure(const char* function, taccComm* comm) noexcept {
 }
 
 void runInTurn(taccComm& comm, Unit& unit, RunBy by) {
-  if (by == RunBy::program) {
-    runUnit(&comm, unit);
-    return;
-  }
-  const Visit visit(comm);
+  const Visit visit(comm, by == RunBy::program ? VisitOf::program : VisitOf::stream);
   runUnit(&comm, unit);
 }
 

@@ -50,9 +50,9 @@ std::unique_ptr<NodeCommunicator> makeNode(Bootstrap& bootstrap, const HostMap& 
   return std::make_unique<NodeCommunicator>(std::move(membership), local, ranks, inside, std::move(environment));
 }
 
-/// The interface over which the others were reached, unless the user named one, or a faster network is there.
-std::string interfaceFor(const Bootstrap& bootstrap, const Environment& environment) {
-  if (!environment.interfaces.empty()) return environment.interfaces.substr(0, environment.interfaces.find(','));
+/// The interface over which the others were reached, unless the user named some, or a faster network is there.
+std::string interfacesFor(const Bootstrap& bootstrap, const Environment& environment) {
+  if (!environment.interfaces.empty()) return environment.interfaces;
   return hasFabricDevice() ? std::string() : bootstrap.interfaceToRankZero();
 }
 
@@ -108,7 +108,7 @@ ClusterMembership joinCluster(std::unique_ptr<Bootstrap> bootstrap, std::vector<
   try {
     const NetworkOptions options{.rank = rank,
                                  .ranks = ranks,
-                                 .interface = interfaceFor(*bootstrap, environment),
+                                 .interfaces = interfacesFor(*bootstrap, environment),
                                  .secret = bootstrap->deriveKey("tacc: transports"),
                                  .encrypts = environment.encryption,
                                  .silenceSeconds = silenceFor(config.operationTimeout)};

@@ -12,6 +12,7 @@
 #include <cstddef>
 #include <cstring>
 #include <filesystem>
+#include <system_error>
 
 #include "core/error.hpp"
 #include "easgd/modes.hpp"
@@ -20,25 +21,45 @@
 namespace tacc {
 namespace {
 
+constexpr mode_t newMode = 0666;  // the process's mask takes from it
+
 using Checksum = std::array<std::byte, 32>;
 
 [[noreturn]] void failSystem(const char* what, const std::string& path) {
   fail(taccSystemError, "cannot {} \"{}\": {}", what, path, std::strerror(errno));
 }
 
-/// A new file takes the place of what is there, and must not take that of a device, a pipe or a folder.
-void checkPlace(const std::string& path) {
+/// Where symbolic links at `path` lead, whether a file is there or not.
+std::string followLinks(const std::string& path) {
+  constexpr int mostLinks = 40;  // as the kernel follows
+  std::filesystem::path place = path;
+  std::error_code error;
+  for (int links = 0; std::filesystem::is_symlink(place, error); ++links) {
+    if (links == mostLinks) {
+      errno = ELOOP;
+      failSystem("follow the links of", path);
+    }
+    place = place.parent_path() / std::filesystem::read_symlink(place, error);
+  }
+  return place.string();
+}
+
+/// The permissions of what is there; those of a new file where nothing is. A new file takes its place, and must not
+/// take that of a device, a pipe or a folder.
+mode_t checkPlace(const std::string& path) {
   if (path.empty()) fail(taccInvalidArgument, "path is empty; it must be that of a file");
   struct stat status {};
-  if (::stat(path.c_str(), &status) == 0 && !S_ISREG(status.st_mode))
+  if (::stat(path.c_str(), &status) != 0) return newMode;
+  if (!S_ISREG(status.st_mode))
     fail(taccInvalidArgument, "\"{}\" is no regular file; a state takes the place of nothing else", path);
+  return status.st_mode & 0777;
 }
 
 /// Bytes of a file in their order, and the checksum of them.
 class SummedFile {
  public:
   SummedFile(const std::string& path, int flags, const char* what)
-      : path_(path), file_(::open(path.c_str(), flags | O_CLOEXEC, 0666)) {
+      : path_(path), file_(::open(path.c_str(), flags | O_CLOEXEC, newMode)) {
     if (!file_.valid()) failSystem(what, path);
     struct stat status {};
     if (::fstat(file_.get(), &status) != 0 || !S_ISREG(status.st_mode))
@@ -46,6 +67,9 @@ class SummedFile {
     crypto_generichash_init(&state_, nullptr, 0, sizeof(Checksum));
   }
 
+  void permit(mode_t mode) {
+    if (::fchmod(file_.get(), mode) != 0) failSystem("keep the permissions of", path_);
+  }
   void write(const void* data, std::size_t bytes) {
     sum(data, bytes);
     writePlain(data, bytes);
@@ -127,12 +151,14 @@ void checkHeader(const std::string& path, const CheckpointHeader& found, const C
 
 }  // namespace
 
-void writeCheckpoint(const std::string& path, CheckpointHeader header, const std::vector<std::span<float>>& parts) {
-  checkPlace(path);
+void writeCheckpoint(const std::string& given, CheckpointHeader header, const std::vector<std::span<float>>& parts) {
+  const mode_t mode = checkPlace(given);
+  const std::string path = followLinks(given);
   const std::string beside = fmt::format("{}.{}.new", path, ::getpid());
   header.parts = parts.size();
   try {
     SummedFile file(beside, O_WRONLY | O_CREAT | O_TRUNC, "create");
+    if (mode != newMode) file.permit(mode);  // a file that was nobody else's stays so
     file.write(&header, sizeof header);
     for (const std::span<float>& part : parts) {
       const std::uint64_t length = part.size();

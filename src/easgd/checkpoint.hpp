@@ -28,8 +28,9 @@ struct CheckpointHeader {
   std::uint64_t parts = 0;
 };
 
-/// Writes a file beside `path`, makes sure that it is on the disk, and gives it that name.
-void writeCheckpoint(const std::string& path, CheckpointHeader header, const std::vector<std::span<float>>& parts);
+/// Writes a file beside `given`, makes sure that it is on the disk, and gives it that name, and the permissions of the
+/// file that has it. A symbolic link stays: what it leads to is replaced.
+void writeCheckpoint(const std::string& given, CheckpointHeader header, const std::vector<std::span<float>>& parts);
 
 class Checkpoint {
  public:

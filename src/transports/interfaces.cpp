@@ -111,6 +111,8 @@ std::vector<InterfaceAddress> chooseAddresses(std::span<const InterfaceAddress> 
   return chosen;
 }
 
+std::string firstInterface(std::string_view names) { return std::string(names.substr(0, names.find(','))); }
+
 std::string describeAddresses(std::span<const InterfaceAddress> addresses) {
   std::string text;
   for (const InterfaceAddress& one : addresses) {

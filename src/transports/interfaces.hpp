@@ -26,6 +26,9 @@ std::vector<InterfaceAddress> interfaceAddresses();
 /// an interface that does not exist.
 std::vector<InterfaceAddress> chooseAddresses(std::span<const InterfaceAddress> all, std::string_view names);
 
+/// The first of a list with commas between: for transports that use one.
+std::string firstInterface(std::string_view names);
+
 /// "eth0 192.0.2.2, eth0 fd00::2, lo 127.0.0.1", for messages.
 std::string describeAddresses(std::span<const InterfaceAddress> addresses);
 

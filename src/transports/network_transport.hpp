@@ -142,7 +142,7 @@ class NetworkTransport {
 struct NetworkOptions {
   int rank = 0;
   int ranks = 1;
-  std::string interface;                  // network interface to use; empty: the transport's own choice
+  std::string interfaces;  // network interfaces to use, commas between; empty: the transport's own choice
   const taccTransport* plugin = nullptr;  // what the program brought (tacc/transport.h); used by the kind "mpi" alone
   Key secret{};                           // the job's; by it ranks know each other
   bool encrypts = false;                  // what is sent; only the kind "tcp" can

@@ -2,9 +2,12 @@
 // streams, groups and aborting.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <pthread.h>
+#include <ucontext.h>
 
 #include <atomic>
 #include <chrono>
+#include <cstddef>
 #include <cstdlib>
 #include <functional>
 #include <numeric>
@@ -338,6 +341,136 @@ TEST(EndToEnd, AbortEndsTheWorkOfAStream) {
   world.comms[1] = nullptr;
   EXPECT_EQ(taccStreamSynchronize(stream), taccRemoteError);
   EXPECT_TACC(taccStreamDestroy(stream));
+}
+
+/// A reduction of the program that aborts the communicator that it is called for, as a signal's handler might.
+void abortInside(void* /*accumulated*/, const void* /*next*/, std::size_t /*count*/, taccDataType_t /*type*/,
+                 void* context) {
+  auto& comm = *static_cast<taccComm_t*>(context);
+  if (comm == nullptr) return;
+  float value = 0;
+  EXPECT_EQ(taccAllReduce(&value, &value, 1, taccFloat, taccSum, comm, nullptr), taccInvalidUsage);
+  EXPECT_EQ(taccCommDestroy(comm), taccInvalidUsage);
+  EXPECT_TACC(taccCommAbort(comm));
+  EXPECT_EQ(taccCommAbort(comm), taccInvalidUsage) << "it is aborted";
+  comm = nullptr;
+}
+
+/// Whoever aborts it inside its own call cannot wait until that has ended; the call frees it, and others' streams and
+/// groups go on.
+TEST(EndToEnd, AbortInsideTheCallsOwnThreadReturns) {
+  enum { inCall, inStream, inGroup, inGroupsOtherThread, kinds };
+  for (int kind = 0; kind < kinds; ++kind) {
+    SCOPED_TRACE(kind);
+    World world(2), other(2);
+    std::vector<taccComm_t> aborted = world.comms;
+    world.inThreads([&](int rank, taccComm_t comm) {
+      const auto r = static_cast<std::size_t>(rank);
+      taccRedOp_t op = taccSum;
+      taccStream_t stream = nullptr;
+      ASSERT_TACC(taccRedOpCreateUser(&op, abortInside, &aborted[r], 1, comm));
+      ASSERT_TACC(taccStreamCreate(&stream));
+      std::vector<float> values(1000), others(1000, 1.0F);
+      const bool isGroup = kind == inGroup || kind == inGroupsOtherThread;
+      if (isGroup) {
+        ASSERT_TACC(taccGroupStart());
+      }
+      // The calls of a group on different communicators run in different threads.
+      const auto callOther = [&] {
+        EXPECT_TACC(taccAllReduce(others.data(), others.data(), 1000, taccFloat, taccSum, other.comms[r], nullptr));
+      };
+      if (kind == inGroupsOtherThread) callOther();
+      (void)taccAllReduce(values.data(), values.data(), 1000, taccFloat, op, comm, kind == inStream ? stream : nullptr);
+      if (kind == inGroup) callOther();
+      if (isGroup) (void)taccGroupEnd();
+      (void)taccStreamSynchronize(stream);
+      EXPECT_TACC(taccStreamDestroy(stream));
+      if (isGroup) {
+        EXPECT_EQ(others[999], 2.0F);
+      }
+      // Of two ranks one may do the whole reduction; its end is then the other's error.
+      if (aborted[r] == nullptr) {
+        EXPECT_EQ(taccBarrier(comm, nullptr), taccInvalidUsage) << "the handle is that of an aborted one";
+        world.comms[r] = nullptr;
+      }
+    });
+    EXPECT_TRUE(aborted[0] == nullptr || aborted[1] == nullptr);
+  }
+}
+
+/// Of two, which joins, calls and leaves: runs where stacks are small, so it expects nothing itself.
+struct SmallRank {
+  static void* run(void* argument) {
+    auto& self = *static_cast<SmallRank*>(argument);
+    self.result = self.play();
+    return nullptr;
+  }
+  taccResult_t play() {
+    taccComm_t comm = nullptr, part = nullptr;
+    if (const taccResult_t joined = taccCommInitRank(&comm, 2, id, rank); joined != taccSuccess) return joined;
+    value = static_cast<float>(rank + 1);
+    const taccResult_t called = taccAllReduce(&value, &value, 1, taccFloat, taccSum, comm, nullptr);
+    const taccResult_t divided = taccCommSplit(comm, 0, rank, &part, nullptr);
+    if (divided == taccSuccess) (void)taccCommDestroy(part);
+    const taccResult_t left = taccCommDestroy(comm);
+    return called != taccSuccess ? called : divided != taccSuccess ? divided : left;
+  }
+
+  taccUniqueId id;
+  int rank;
+  taccResult_t result = taccInternalError;
+  float value = 0;
+};
+
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+constexpr std::size_t smallStack = std::size_t{128} << 10;  // their frames are larger
+#else
+constexpr std::size_t smallStack = std::size_t{24} << 10;
+#endif
+
+/// A fiber's stack, which the thread knows nothing of.
+void runInFiber(SmallRank& rank) {
+  static thread_local SmallRank* current = nullptr;
+  current = &rank;
+  std::vector<std::byte> stack(smallStack);
+  ucontext_t back, fiber;
+  ASSERT_EQ(::getcontext(&fiber), 0);
+  fiber.uc_stack.ss_sp = stack.data();
+  fiber.uc_stack.ss_size = stack.size();
+  fiber.uc_link = &back;
+  ::makecontext(
+      &fiber, +[] { (void)SmallRank::run(current); }, 0);
+  ASSERT_EQ(::swapcontext(&back, &fiber), 0);
+}
+
+TEST(EndToEnd, RanksJoinOnSmallStacks) {
+  for (const bool isFiber : {false, true}) {
+    SCOPED_TRACE(isFiber);
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+    if (isFiber) break;  // they know no fibers
+#endif
+    taccUniqueId id;
+    ASSERT_TACC(taccGetUniqueId(&id));
+    SmallRank ranks[2] = {{.id = id, .rank = 0}, {.id = id, .rank = 1}};
+    if (isFiber) {
+      std::thread other([&] { runInFiber(ranks[1]); });
+      runInFiber(ranks[0]);
+      other.join();
+    } else {
+      pthread_t threads[2];
+      pthread_attr_t attributes;
+      ASSERT_EQ(::pthread_attr_init(&attributes), 0);
+      ASSERT_EQ(::pthread_attr_setstacksize(&attributes, smallStack), 0);
+      for (int rank = 0; rank < 2; ++rank)
+        ASSERT_EQ(::pthread_create(&threads[rank], &attributes, SmallRank::run, &ranks[rank]), 0);
+      for (pthread_t const thread : threads) ::pthread_join(thread, nullptr);
+      ::pthread_attr_destroy(&attributes);
+    }
+    for (const SmallRank& rank : ranks) {
+      EXPECT_EQ(rank.result, taccSuccess);
+      EXPECT_EQ(rank.value, 3.0F);
+    }
+  }
 }
 
 TEST(EndToEnd, DifferentCallsAreAnErrorThatNamesBoth) {

@@ -80,7 +80,7 @@ TEST(BootstrapEncryption, ARankWithoutItIsAnErrorOnAll) {
 TEST(BootstrapEncryption, OnlyTheTransportThatEncryptsIsChosen) {
   Bootstrap alone(makeUniqueId(), 1, 0, patience);
   const std::vector<RankIdentity> who{introduceSelf("", true)};
-  NetworkOptions options{.rank = 0, .ranks = 1, .interface = "lo", .encrypts = true};
+  NetworkOptions options{.rank = 0, .ranks = 1, .interfaces = "lo", .encrypts = true};
   for (const char* forced : {"", "tcp"}) EXPECT_EQ(chooseTransport(alone, who, options, nullptr, forced).name, "tcp");
   for (const char* forced : {"ucx", "ofi", "mpi"}) {
     try {
@@ -101,7 +101,7 @@ TEST(BootstrapPorts, NoTransportIsChosenThatListensBesideThePortsThatAreAllowed)
   if (hasFabricDevice()) GTEST_SKIP() << "a card's library may serve, which needs no port";
   Bootstrap alone(makeUniqueId(), 1, 0, patience);
   const std::vector<RankIdentity> who{introduceSelf("", true)};
-  const NetworkOptions options{.rank = 0, .ranks = 1, .interface = "lo"};
+  const NetworkOptions options{.rank = 0, .ranks = 1, .interfaces = "lo"};
   const FileDescriptor taken = bindTcp(0);
   const std::string range = std::to_string(portOf(taken.get())) + "-" + std::to_string(portOf(taken.get()));
   ASSERT_EQ(setenv("TACC_PORT_RANGE", range.c_str(), 1), 0);

@@ -5,9 +5,12 @@
 #include <filesystem>
 #include <fstream>
 #include <numeric>
+#include <string>
+#include <vector>
 
 #include "comm/probe/network_survey.hpp"
 #include "rank_harness.hpp"
+#include "support/child_process.hpp"
 #include "support/virtual_cluster.hpp"
 #include "topology/toml/toml.hpp"
 #include "trials.hpp"
@@ -112,6 +115,37 @@ TEST_F(ClusterTopology, MeasuredOnesAreUsedWithoutAFile) {
   runOnHosts(
       cluster, {1, 3, 2, 4}, [&](taccComm_t comm, int rank) { runAll(comm, rank, 4, trialsOfRoots(4)); },
       TACC_CONFIG_INITIALIZER, [](int) { setenv("TACC_TOPO_SOURCE", "probe", 1); });
+}
+
+/// As where every host has a bridge of its own containers, at the same address everywhere.
+TEST_F(ClusterTopology, RanksMeetOverTheFirstNamedInterfaceThatLeadsToTheOther) {
+  const VirtualCluster cluster(1, 2);
+  for (int host = 1; host <= 2; ++host) {
+    const std::string make =
+        "ip link add docker0 type bridge && ip address add 172.17.0.1/16 dev docker0 && ip link set docker0 up";
+    ChildProcess child([&] {
+      cluster.enter(host);
+      return std::system(make.c_str()) == 0;
+    });
+    ASSERT_EQ(child.wait(), 0);
+  }
+  for (const char* names : {"docker0,eth0", "eth0,docker0"}) {
+    runOnHosts(
+        cluster, {1, 1, 2, 2},
+        [](taccComm_t comm, int rank) {
+          std::vector<int> sent, got(4);
+          for (int other = 0; other < 4; ++other) sent.push_back(4 * rank + other);
+          expectSuccess(taccAllToAll(sent.data(), got.data(), 1, taccInt32, comm, nullptr), comm);
+          EXPECT_THAT(got, testing::ElementsAre(rank, rank + 4, rank + 8, rank + 12));
+        },
+        TACC_CONFIG_INITIALIZER,
+        [&](int) {
+          setenv("TACC_SOCKET_IFNAME", names, 1);
+          setenv("TACC_TRANSPORT", "tcp", 1);
+          setenv("TACC_TIMEOUT", "20", 1);
+        });
+    if (HasFailure()) return;
+  }
 }
 
 TEST_F(ClusterTopology, HostsThatSeeDifferentOnesAreBothNamed) {

@@ -3,10 +3,15 @@
 #include "comm/cluster/network_endpoint.hpp"
 
 #include <gmock/gmock.h>
+#include <net/if.h>
+#include <sched.h>
+#include <sys/ioctl.h>
 #include <sys/socket.h>
+#include <unistd.h>
 
 #include <chrono>
 #include <cstdlib>
+#include <cstring>
 #include <memory>
 #include <optional>
 #include <string>
@@ -14,12 +19,26 @@
 #include <utility>
 #include <vector>
 
+#include "../support/child_process.hpp"
+#include "comm/bootstrap/connect.hpp"
 #include "core/error.hpp"
+#include "transports/tcp/tcp.hpp"
 
 namespace tacc {
 namespace {
 
+using test::ChildProcess;
 using testing::HasSubstr;
+
+constexpr int noNetwork = 77;  // status of a child
+
+bool setLoopback(bool isUp) {
+  ifreq interface {};
+  std::strcpy(interface.ifr_name, "lo");
+  interface.ifr_flags = isUp ? IFF_UP | IFF_RUNNING : 0;
+  const FileDescriptor socket(::socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0));
+  return ::ioctl(socket.get(), SIOCSIFFLAGS, &interface) == 0;
+}
 
 /// Its connections have broken.
 class BrokenTransport final : public NetworkTransport {
@@ -34,6 +53,19 @@ class BrokenTransport final : public NetworkTransport {
   std::string describe() const override { return "broken"; }
 };
 
+/// Nothing ever comes.
+class SilentTransport final : public NetworkTransport {
+ public:
+  std::vector<std::byte> address() const override { return {}; }
+  void setPeers(std::vector<std::vector<std::byte>> /*addresses*/) override {}
+  void send(int, std::uint32_t, const void*, std::size_t, NetworkRequest&) override {}
+  void receive(int, std::uint32_t, void*, std::size_t, NetworkRequest&) override {}
+  bool progress() override { return false; }
+  int descriptor() const override { return -1; }
+  bool arm() override { return true; }
+  std::string describe() const override { return "silent"; }
+};
+
 /// Waits for rank 0.
 class Waiting final : public NetworkActivity {
  public:
@@ -42,16 +74,27 @@ class Waiting final : public NetworkActivity {
   std::vector<int> awaited() const override { return {0}; }
 };
 
-/// Rank 1's control plane, of two ranks, and what rank 0 has of their connection.
-struct TwoRanks {
-  TwoRanks() {
+struct Connection {
+  Connection() {
     int ends[2];
     if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, ends) != 0) std::abort();
+    one.reset(ends[0]);
+    other.reset(ends[1]);
+  }
+  Connection(FileDescriptor a, FileDescriptor b) : one(std::move(a)), other(std::move(b)) {}
+
+  FileDescriptor one, other;
+};
+
+/// Rank 1's control plane, of two ranks, and what rank 0 has of their connection.
+struct TwoRanks {
+  TwoRanks() : TwoRanks(Connection()) {}
+  explicit TwoRanks(Connection connection) {
     ControlTree tree;
-    tree.up = Channel{FileDescriptor(ends[0])};
+    tree.up = Channel{std::move(connection.one)};
     tree.up.trust();
     tree.route = {0};
-    rankZero.emplace(FileDescriptor(ends[1]));
+    rankZero.emplace(std::move(connection.other));
     rankZero->trust();
     std::vector<RankIdentity> who(2);
     for (int rank = 0; rank < 2; ++rank) who[static_cast<std::size_t>(rank)].process = 100 + rank;
@@ -114,6 +157,38 @@ TEST_P(BrokenConnection, IsExplainedByWhatAnotherRankReports) {
   const Error error = errorOfWaiting();
   EXPECT_EQ(error.result(), taccTimeout);
   EXPECT_STREQ(error.what(), "oh");
+}
+
+/// Of a host that is cut off nobody knows whether its processes live: none is said to have died, least of all by the
+/// one whose own cable is out.
+TEST(CutOffHost, IsNoDeath) {
+  ChildProcess child([] {
+    if (::unshare(CLONE_NEWNET) != 0 || !setLoopback(true)) ::_exit(noNetwork);
+    const FileDescriptor listener = bindTcp(0, InetAddress(InetAddress::V4{127, 0, 0, 1}, 0));
+    if (::listen(listener.get(), 1) != 0) return false;
+    Attempt attempt =
+        connectTcp(InetAddress(InetAddress::V4{127, 0, 0, 1}, portOf(listener.get())), 5, Deadline(5), Interrupt(1));
+    FileDescriptor accepted(::accept4(listener.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
+    tuneTcp(attempt.socket.get(), 0.3);
+    TwoRanks ranks(Connection(std::move(attempt.socket), std::move(accepted)));
+    NetworkEndpoint endpoint(1, 2, std::make_unique<SilentTransport>(), *ranks.control, {.timeout = 60},
+                             [] { return std::string("barrier()"); });
+    if (!setLoopback(false)) return false;
+    ranks.control->reportStuck("is in a call");  // what the network is to carry
+    Waiting waiting;
+    std::string text = "no error";
+    try {
+      endpoint.run(waiting, [] { return false; });
+    } catch (const Error& error) {
+      text = error.what();
+    }
+    EXPECT_THAT(text, HasSubstr("the network has lost rank 0 (process 100"));
+    EXPECT_THAT(text, testing::Not(HasSubstr("died")));
+    return !testing::Test::HasFailure();
+  });
+  const int status = child.wait();
+  if (status == noNetwork) GTEST_SKIP() << "this process may not make networks";
+  EXPECT_EQ(status, 0);
 }
 
 /// Seconds. Shorter than what a rank that has left is waited for, and longer; 0: none.

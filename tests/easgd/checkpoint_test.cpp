@@ -233,6 +233,34 @@ TEST(EasgdCheckpoint, keepsTheOldFileWhereTheNewOneCannotBe) {
   });
 }
 
+/// As where "latest" is a link to a file on another disk, or in another folder, which need not be there yet.
+TEST(EasgdCheckpoint, replacesWhatALinkLeadsTo) {
+  const TemporaryFolder folder;
+  runRanks(RankKind::processes, 1, [&](taccComm_t comm, int rank) {
+    Session session(comm, rank, configOf(taccEasgdSync2, 0, 1));
+    expectSuccess(taccEasgdStart(session.easgd), comm);
+    const std::string place = folder.path() + "/far/state", latest = folder.path() + "/latest";
+    std::filesystem::create_directory(folder.path() + "/far");
+    std::filesystem::create_symlink("far/second", latest);
+    std::filesystem::create_symlink(place, folder.path() + "/far/second");
+    for (const bool isThere : {false, true}) {
+      EXPECT_EQ(std::filesystem::exists(place), isThere);
+      if (isThere) std::filesystem::permissions(place, std::filesystem::perms::owner_read);
+      session.run(isThere ? 1 : 0, isThere ? 2 : 1);
+      expectSuccess(taccEasgdSave(session.easgd, latest.c_str()), comm);
+      EXPECT_TRUE(std::filesystem::is_symlink(latest));
+      EXPECT_TRUE(std::filesystem::is_regular_file(std::filesystem::symlink_status(place)));
+      EXPECT_EQ(std::distance(std::filesystem::directory_iterator(folder.path() + "/far"), {}), 2);
+      expectSuccess(taccEasgdLoad(session.easgd, place.c_str()), comm);
+    }
+    EXPECT_EQ(std::filesystem::status(place).permissions(), std::filesystem::perms::owner_read);
+    const std::string circle = folder.path() + "/circle";
+    std::filesystem::create_symlink("circle", circle);
+    EXPECT_EQ(taccEasgdSave(session.easgd, circle.c_str()), taccSystemError);
+    EXPECT_THAT(taccGetLastError(comm), HasSubstr("circle"));
+  });
+}
+
 /// A device, a pipe or a folder is neither replaced nor waited for.
 TEST(EasgdCheckpoint, leavesAloneWhatIsNoFile) {
   const TemporaryFolder folder;

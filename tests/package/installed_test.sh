@@ -44,6 +44,15 @@ case $way in
       cp "$work/header.cpp" "$work/header.c"
       $cc -std=c11 $warnings -pedantic -fopenmp -fsyntax-only -I"$tree/include" "$work/header.c" || fail "$header as C"
     done
+    # What a compiler's flags leave out is the one error, and tacc.h needs it not.
+    echo '#include "tacc/tacc.hpp"' >"$work/header.cpp"
+    echo '#include "tacc/tacc.h"' >"$work/plain.cpp"
+    for flags in -std=c++17 '-std=c++20 -fno-exceptions'; do
+      $cxx $flags $warnings -fsyntax-only -I"$tree/include" "$work/plain.cpp" || fail "tacc/tacc.h with $flags"
+      ! $cxx $flags -fsyntax-only -I"$tree/include" "$work/header.cpp" 2>"$work/log" || fail "tacc/tacc.hpp with $flags"
+      [ "$(grep -c 'error:' "$work/log")" = 1 ] && grep -q 'error:.*include tacc/tacc.h' "$work/log" ||
+        { cat "$work/log"; fail "$flags: more than one error, or none that says what to do"; }
+    done
     ;;
   pkg_config)
     need pkg-config "$cc"

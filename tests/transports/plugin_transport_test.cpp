@@ -50,7 +50,7 @@ TEST(PluginTransport, cancelsReceivesAtOnceAndSendsAtItsEnd) {
   std::array<NetworkRequest, 4> requests;
   std::array<std::byte, 16> data{};
   {
-    const auto transport = makeMpiTransport({.rank = 0, .ranks = 2, .interface = {}, .plugin = &table});
+    const auto transport = makeMpiTransport({.rank = 0, .ranks = 2, .interfaces = {}, .plugin = &table});
     transport->send(1, 1, data.data(), 8, requests[0]);
     transport->receive(1, 2, data.data(), 8, requests[1]);
     transport->receive(1, 3, data.data(), 8, requests[2]);

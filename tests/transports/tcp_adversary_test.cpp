@@ -108,7 +108,7 @@ class TcpAdversary : public testing::TestWithParam<bool> {
     send_ = receive_ = {};
     for (int rank = 0; rank < 2; ++rank)
       ends_.push_back(
-          makeTcpTransport({.rank = rank, .ranks = 2, .interface = "lo", .secret = secret_, .encrypts = GetParam()}));
+          makeTcpTransport({.rank = rank, .ranks = 2, .interfaces = "lo", .secret = secret_, .encrypts = GetParam()}));
     for (const auto& end : ends_) addresses_.push_back(end->address());
   }
 
@@ -250,7 +250,7 @@ TEST_P(TcpAdversary, WhoListensInAnothersPlaceIsNotBelieved) {
 
 TEST_P(TcpAdversary, ARankOfAnotherJobIsNotBelieved) {
   const auto stranger =
-      makeTcpTransport({.rank = 0, .ranks = 2, .interface = "lo", .secret = makeNonce(), .encrypts = GetParam()});
+      makeTcpTransport({.rank = 0, .ranks = 2, .interfaces = "lo", .secret = makeNonce(), .encrypts = GetParam()});
   introduce(-1, 0);
   stranger->setPeers({stranger->address(), addresses_[1]});
   int word = 1, heard = 0;

@@ -24,7 +24,7 @@ class TcpChannelsTest : public testing::TestWithParam<bool> {
   TcpChannelsTest() {
     for (int rank = 0; rank < 2; ++rank)
       whole_.push_back(
-          makeTcpTransport({.rank = rank, .ranks = 2, .interface = "lo", .secret = {}, .encrypts = GetParam()}));
+          makeTcpTransport({.rank = rank, .ranks = 2, .interfaces = "lo", .secret = {}, .encrypts = GetParam()}));
     const std::vector<std::vector<std::byte>> addresses = {whole_[0]->address(), whole_[1]->address()};
     for (const auto& end : whole_) end->setPeers(addresses);
   }

@@ -23,7 +23,7 @@ class TcpMemory : public testing::Test {
  protected:
   TcpMemory() : whole_(2), part_(2) {
     for (int rank = 0; rank < 2; ++rank)
-      whole_[at(rank)] = makeTcpTransport({.rank = rank, .ranks = 2, .interface = "lo", .secret = {}});
+      whole_[at(rank)] = makeTcpTransport({.rank = rank, .ranks = 2, .interfaces = "lo", .secret = {}});
     for (const auto& end : whole_) end->setPeers({whole_[0]->address(), whole_[1]->address()});
     for (int rank = 0; rank < 2; ++rank) part_[at(rank)] = whole_[at(rank)]->openChannel(1, rank, {0, 1}, 20);
     NetworkRequest sent, received;

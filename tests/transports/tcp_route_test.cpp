@@ -6,7 +6,9 @@
 #include <sys/ioctl.h>
 #include <sys/socket.h>
 
+#include <cerrno>
 #include <chrono>
+#include <cstdint>
 #include <cstring>
 #include <functional>
 #include <memory>
@@ -18,6 +20,7 @@
 #include "support/child_process.hpp"
 #include "transports/file_descriptor.hpp"
 #include "transports/inet_address.hpp"
+#include "transports/tcp/tcp.hpp"
 #include "transports/tcp/tcp_greeting.hpp"
 #include "transports/transport_functions.hpp"
 
@@ -38,6 +41,8 @@ bool configure(const char* name, unsigned long request, const std::function<void
   return ::ioctl(socket.get(), request, &interface) == 0;
 }
 
+void isAway(TcpAddress& address) { address.hosts = {InetAddress(away, 0).v6()}; }
+
 bool bringUpLoopback() {
   return configure("lo", SIOCSIFFLAGS, [](ifreq& interface) { interface.ifr_flags = IFF_UP | IFF_RUNNING; });
 }
@@ -51,19 +56,20 @@ bool addAddress() {
   });
 }
 
-/// Rank 1 connects to rank 0, which it believes to be at `away`, and sends a word; the error that comes instead.
-/// `meanwhile` gets the seconds since the beginning.
-std::optional<Error> sendWord(const std::function<void(double)>& meanwhile) {
+/// Rank 1 connects to rank 0, of whose address `believe` makes what it believes, and sends a word; the error that comes
+/// instead. `meanwhile` gets the seconds since the beginning.
+std::optional<Error> sendWord(const std::function<void(TcpAddress&)>& believe,
+                              const std::function<void(double)>& meanwhile) {
   const Key secret = makeNonce();
   std::vector<std::unique_ptr<NetworkTransport>> ends;
   std::vector<Bytes> addresses;
   for (int rank = 0; rank < 2; ++rank) {
-    ends.push_back(makeTcpTransport({.rank = rank, .ranks = 2, .interface = "", .secret = secret}));
+    ends.push_back(makeTcpTransport({.rank = rank, .ranks = 2, .interfaces = "", .secret = secret}));
     addresses.push_back(ends.back()->address());
   }
   ends[0]->setPeers(addresses);
   TcpAddress elsewhere = *unpackTcpAddress(addresses[0]);
-  elsewhere.hosts = {InetAddress(away, 0).v6()};
+  believe(elsewhere);
   addresses[0] = packTcpAddress(elsewhere);
   ends[1]->setPeers(addresses);
 
@@ -98,7 +104,7 @@ void runApart(const std::function<bool()>& body) {
 TEST(TcpRoute, IsWaitedFor) {
   runApart([] {
     bool isThere = false;
-    const std::optional<Error> error = sendWord([&](double seconds) {
+    const std::optional<Error> error = sendWord(isAway, [&](double seconds) {
       if (!isThere && seconds > 0.3) isThere = addAddress();
     });
     if (error) std::fprintf(stderr, "%s\n", error->what());
@@ -109,13 +115,55 @@ TEST(TcpRoute, IsWaitedFor) {
 TEST(TcpRoute, ThatDoesNotComeIsAnErrorThatSaysSo) {
   runApart([] {
     double most = 0;
-    const std::optional<Error> error = sendWord([&](double seconds) { most = seconds; });
+    const std::optional<Error> error = sendWord(isAway, [&](double seconds) { most = seconds; });
     if (!error) return false;
     const std::string text = error->what();
     std::fprintf(stderr, "after %.1f s: %s\n", most, text.c_str());
     return error->result() == taccRemoteError && most > 1 && text.find("rank 1 cannot reach rank 0") == 0 &&
            text.find("10.77.9.9") != std::string::npos && text.find(std::strerror(ENETUNREACH)) != std::string::npos;
   });
+}
+
+/// Answers as a rank of the job does that is not the wanted one: with a challenge, and not after that.
+class AnotherRank {
+ public:
+  AnotherRank(const InetAddress& address, std::uint16_t port) : listener_(bindTcp(port, address)) {
+    EXPECT_TRUE(listener_.valid() && ::listen(listener_.get(), SOMAXCONN) == 0) << std::strerror(errno);
+  }
+  void turn() {
+    if (!guest_.valid()) {
+      guest_.reset(::accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
+      const TcpChallenge challenge;
+      if (guest_.valid()) ::send(guest_.get(), &challenge, sizeof challenge, MSG_NOSIGNAL);
+    }
+    TcpHello hello;
+    if (guest_.valid() && ::recv(guest_.get(), &hello, sizeof hello, 0) > 0) {
+      guest_.reset();
+      ++refused;
+    }
+  }
+
+  int refused = 0;
+
+ private:
+  FileDescriptor listener_, guest_;
+};
+
+/// Where hosts have an address in common, what is sent to another one there may reach a rank of one's own host.
+TEST(TcpRoute, LeadsPastAnotherRankAtAnAddressOfTheWantedOne) {
+  const InetAddress common(InetAddress::V4{127, 0, 0, 2}, 0);
+  std::optional<AnotherRank> other;
+  const std::optional<Error> error = sendWord(
+      [&](TcpAddress& wanted) {
+        wanted.hosts.insert(wanted.hosts.begin(), common.v6());
+        other.emplace(common, wanted.port);
+      },
+      [&](double seconds) {
+        other->turn();
+        if (seconds > 5) fail(taccTimeout, "{} connections were refused", other->refused);
+      });
+  EXPECT_FALSE(error) << error->what();
+  EXPECT_EQ(other->refused, 1);
 }
 
 }  // namespace

@@ -207,8 +207,8 @@ void NetworkEndpoint::checkGone(const NetworkActivity* activity, double still) {
   checkInterrupt();
   if (compare_) compare_();
   control_.poll([&] { return describeWait(activity); });
-  if (const auto dead = control_.deadRank(); dead && still >= deadGrace)
-    fail(taccRemoteError, "{} has died; rank {} {}", control_.nameOf(*dead), rank_, describeWait(activity));
+  if (const auto death = still >= deadGrace ? control_.describeDeath() : std::nullopt)
+    fail(taccRemoteError, "{}; rank {} {}", *death, rank_, describeWait(activity));
   const std::vector<int> awaited = activity == nullptr ? std::vector<int>() : activity->awaited();
   if (const auto left = control_.leftRank(awaited); left && still > leftGrace)
     fail(taccRemoteError, "{} has left the communicator (taccCommDestroy) before this call; rank {} {}",

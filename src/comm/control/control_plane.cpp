@@ -118,8 +118,10 @@ void ControlPlane::drain(Link& link, const std::function<std::string()>& describ
   }
   while (const std::optional<Message> message = link.channel.take()) handle(link, *message, describe);
   if (open) return;
+  // A process that ends closes its connection; from a host that is down, or cut off, nothing comes.
+  const Presence how = link.channel.isLost() ? Presence::lost : Presence::dead;
   link.channel = Channel(FileDescriptor());
-  markClosed(link);
+  markClosed(link, how);
 }
 
 void ControlPlane::handle(Link& link, const Message& message, const std::function<std::string()>& describe) {
@@ -198,8 +200,8 @@ void ControlPlane::learnGone(int rank, Presence how) {
   downward_.push_back({rank, how});
 }
 
-void ControlPlane::markClosed(const Link& link) {
-  markGone(link.rank, Presence::dead);  // unless it has left
+void ControlPlane::markClosed(const Link& link, Presence how) {
+  markGone(link.rank, how);  // unless it has left
   for (const int rank : link.behind) markGone(rank, Presence::cutOff);
   if (!link.isUp) return;
   std::vector<bool> isBehind(who_.size());
@@ -314,9 +316,18 @@ void ControlPlane::concludeInquest(const std::string& own) {
 
 std::optional<int> ControlPlane::deadRank() const {
   const std::lock_guard lock(mutex_);
-  const auto found = std::ranges::find(presence_, Presence::dead);
+  const auto found =
+      std::ranges::find_if(presence_, [](Presence how) { return how == Presence::dead || how == Presence::lost; });
   if (found == presence_.end()) return std::nullopt;
   return static_cast<int>(found - presence_.begin());
+}
+
+std::optional<std::string> ControlPlane::describeDeath() const {
+  const std::optional<int> rank = deadRank();
+  if (!rank) return std::nullopt;
+  const std::lock_guard lock(mutex_);
+  if (presence_[static_cast<std::size_t>(*rank)] == Presence::dead) return nameOf(*rank) + " has died";
+  return fmt::format("the network has lost {}, whose host is down or cut off", nameOf(*rank));
 }
 
 std::optional<int> ControlPlane::leftRank(const std::vector<int>& awaited) const {

@@ -55,8 +55,10 @@ class ControlPlane {
   /// This rank's operation has timed out: begins an inquest. A later poll() throws the verdict.
   void reportStuck(const std::string& doing);
 
-  /// The first rank that died without farewell, or nothing. Thread safe.
+  /// The first rank that died without farewell, or whose connection the network gave up; or nothing. Thread safe.
   std::optional<int> deadRank() const;
+  /// "rank 3 (process 123 on host b) has died", or that the network has lost it, of that rank; or nothing. Thread safe.
+  std::optional<std::string> describeDeath() const;
   /// A rank among `awaited` that has left, or nothing. Thread safe.
   std::optional<int> leftRank(const std::vector<int>& awaited) const;
 
@@ -66,7 +68,13 @@ class ControlPlane {
   std::string nameOfRankZero() const;
 
  private:
-  enum class Presence : std::uint8_t { here, left, dead, cutOff };
+  enum class Presence : std::uint8_t {
+    here,
+    left,
+    dead,
+    lost,    // the network gave up its connection
+    cutOff,  // behind one that is gone
+  };
   struct Notice {
     std::int32_t rank;
     Presence how;
@@ -91,7 +99,7 @@ class ControlPlane {
   void handleAnswer(const Message& message);
   void markGone(int rank, Presence how);
   void learnGone(int rank, Presence how);
-  void markClosed(const Link& link);
+  void markClosed(const Link& link, Presence how);
   void spreadNotices();
   bool isTop() const noexcept;
   /// False when there was no memory for it, or the connection is broken.

@@ -16,6 +16,7 @@
 #include "core/error.hpp"
 #include "core/kept_signals.hpp"
 #include "core/loaded_library.hpp"
+#include "transports/interfaces.hpp"
 
 namespace tacc {
 namespace {
@@ -150,13 +151,14 @@ bool goesOverTcp(const fi_info& info) {
 
 OfiInfo chooseOfiProvider(const NetworkOptions& options) {
   const OfiInfo all = findAll();
-  const std::vector<const fi_info*> fitting = sortProviders(all.get(), options.interface);
+  const std::string interface = firstInterface(options.interfaces);
+  const std::vector<const fi_info*> fitting = sortProviders(all.get(), interface);
   if (fitting.empty()) {
     fail(taccSystemError,
          "rank {}: libfabric {} has no provider for tagged messages between hosts{}{}; fi_info -t FI_EP_RDM -c "
          "FI_TAGGED "
          "shows what it finds here",
-         options.rank, ofiVersion(), options.interface.empty() ? "" : " on network interface ", options.interface);
+         options.rank, ofiVersion(), interface.empty() ? "" : " on network interface ", interface);
   }
   return OfiInfo(ofi().dupinfo(fitting.front()));
 }

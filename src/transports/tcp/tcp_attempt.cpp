@@ -80,7 +80,7 @@ TcpAttempt::Outcome TcpAttempt::giveUpStranger() {
 }
 
 TcpAttempt::Outcome TcpAttempt::beginAgain() {
-  if (stage_ == Stage::greeting) turnToNext();
+  turnToNext();  // who ends it may be another rank, whose host has this address too
   return pause();
 }
 

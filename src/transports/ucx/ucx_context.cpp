@@ -99,7 +99,8 @@ UcxContext::UcxContext(const NetworkOptions& options) : hasFabric_(hasInfiniBand
   }
   if (!hasFabric_)
     for (const Setting& setting : tcpOnly) configuration.set(setting);
-  if (!options.interface.empty()) configuration.set({"UCX_NET_DEVICES", "NET_DEVICES", options.interface.c_str()});
+  const std::string interface = firstInterface(options.interfaces);
+  if (!interface.empty()) configuration.set({"UCX_NET_DEVICES", "NET_DEVICES", interface.c_str()});
 
   ucp_params_t parameters = {};
   parameters.field_mask = UCP_PARAM_FIELD_FEATURES | UCP_PARAM_FIELD_ESTIMATED_NUM_EPS | UCP_PARAM_FIELD_NAME;
@@ -112,9 +113,9 @@ UcxContext::UcxContext(const NetworkOptions& options) : hasFabric_(hasInfiniBand
   if (started && !devices().empty()) return;
   if (started) ucx().cleanup(context_);
   const char* const devices = std::getenv("UCX_NET_DEVICES");
-  const std::string on = devices != nullptr          ? fmt::format(" on UCX_NET_DEVICES={}", devices)
-                         : options.interface.empty() ? std::string()
-                                                     : fmt::format(" on network interface {}", options.interface);
+  const std::string on = devices != nullptr  ? fmt::format(" on UCX_NET_DEVICES={}", devices)
+                         : interface.empty() ? std::string()
+                                             : fmt::format(" on network interface {}", interface);
   fail(taccSystemError, "rank {}: UCX cannot start{}: {}; ucx_info -d shows the devices that UCX finds here",
        options.rank, on, started ? "it finds no such device" : ucx().statusString(status));
 }

@@ -1,0 +1,68 @@
+#include "api/roomy_stack.hpp"
+
+#include <pthread.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <exception>
+
+#include "core/error.hpp"
+#include "core/quiet_thread.hpp"
+
+namespace tacc {
+namespace {
+
+constexpr std::size_t enough = std::size_t{256} << 10;  // more than libraries of networks take to start
+constexpr std::size_t roomy = std::size_t{1} << 20;
+
+bool hasRoom() {
+  pthread_attr_t attributes;
+  if (::pthread_getattr_np(::pthread_self(), &attributes) != 0) return true;  // of the first thread, without /proc
+  void* lowest = nullptr;
+  std::size_t bytes = 0;
+  const bool known = ::pthread_attr_getstack(&attributes, &lowest, &bytes) == 0;
+  ::pthread_attr_destroy(&attributes);
+  const auto low = reinterpret_cast<std::uintptr_t>(lowest);
+  const auto here = reinterpret_cast<std::uintptr_t>(__builtin_frame_address(0));
+  return !known || (here >= low && here < low + bytes && here - low >= enough);
+}
+
+struct Errand {
+  const std::function<void()>& work;
+  std::exception_ptr failure = nullptr;
+};
+
+void* run(void* argument) {
+  auto& errand = *static_cast<Errand*>(argument);
+  try {
+    errand.work();
+  } catch (...) {
+    errand.failure = std::current_exception();
+  }
+  return nullptr;
+}
+
+}  // namespace
+
+void runWithRoom(const std::function<void()>& work) {
+  if (hasRoom()) return work();
+  Errand errand{work};
+  pthread_attr_t attributes;
+  pthread_t thread{};
+  int code = ::pthread_attr_init(&attributes);
+  if (code == 0) {
+    const BlockedSignals blocked;
+    ::pthread_attr_setstacksize(&attributes, roomy);
+    code = ::pthread_create(&thread, &attributes, run, &errand);
+    ::pthread_attr_destroy(&attributes);
+  }
+  if (code != 0) {
+    fail(taccSystemError, "this thread has less than {} KiB of stack, and no other thread can be made: {}",
+         enough >> 10, std::strerror(code));
+  }
+  ::pthread_join(thread, nullptr);
+  if (errand.failure) std::rethrow_exception(errand.failure);
+}
+
+}  // namespace tacc
