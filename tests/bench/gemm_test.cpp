@@ -8,6 +8,7 @@
 
 #include "compute/draws.hpp"
 #include "compute/gemm_bench.hpp"
+#include "compute/wider_core.hpp"
 #include "coordinator/bars.hpp"
 
 namespace tacc::bench {
@@ -25,6 +26,16 @@ TEST(GemmBench, ReadsShapes) {
        {"", "12", "12x3", "12x3x", "12x3x4x5", "x3x4", "0x1x1", "-1x1x1", "1x1x1 ", "axbxc", "1x1x99999999999"}) {
     EXPECT_THROW(parseGemmShape(wrong, 1), std::invalid_argument) << wrong;
   }
+}
+
+TEST(GemmBench, OpenblasIsStartedAgainWhereItsVectorsAreNarrower) {
+  for (const char* wide : {"avx512", "amx"}) {
+    for (const char* known : {"SkylakeX", "Cooperlake"}) EXPECT_EQ(widerCore(known, wide), "") << wide;
+    for (const char* narrow : {"Haswell", "Zen", "Prescott"}) EXPECT_EQ(widerCore(narrow, wide), "SkylakeX") << wide;
+  }
+  for (const char* known : {"SkylakeX", "Haswell", "Zen", "Excavator"}) EXPECT_EQ(widerCore(known, "avx2"), "");
+  EXPECT_EQ(widerCore("Prescott", "avx2"), "Haswell");
+  EXPECT_EQ(widerCore("Prescott", "portable"), "");
 }
 
 TEST(GemmBench, ResultsAreRightForEveryPeer) {
