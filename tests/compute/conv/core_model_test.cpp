@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "compute/conv/algorithms/caching.hpp"
+#include "compute/conv/algorithms/depthwise.hpp"
 #include "compute/conv/cost.hpp"
 #include "conv_case.hpp"
 
@@ -46,6 +47,28 @@ TEST_F(CoreModelTest, HalvedVectorsTakeTwiceAsLong) {
     const double times = secondsOn(halvingCore, products, *kernels) / secondsOn(nearCore, products, *kernels);
     EXPECT_NEAR(times, kernels->fmaLanes == 16 ? 2 : 1, 0.2) << kernels->isa;
   }
+}
+
+// Channel-wise gradients of the weights, of 16 images.
+TEST_F(CoreModelTest, WhatANearLastCacheHasIsNotFetchedAhead) {
+  const auto isFetched = [](const CoreModel& model, int channels, int size, int kernel, int stride) {
+    taccConvDesc_t desc =
+        convolution(taccConvBackwardWeights, 16, channels, size, size, channels, kernel, stride, kernel / 2);
+    desc.groups = channels;
+    const Shape s = understand(desc).shape;
+    pretendCoreModel(&model);
+    const auto floats = static_cast<double>(s.batch * s.inBlocks() * (s.inPlane() + s.outPlane()));
+    return floats * sizeof(float) > leastFetchedBytes(s);
+  };
+  for (const CoreModel* near : {&nearCore, &halvingCore}) {
+    for (const int stride : {1, 2}) {
+      EXPECT_FALSE(isFetched(*near, 576, 14, 3, stride)) << stride;  // 9 and 14 MB
+      EXPECT_TRUE(isFetched(*near, 128, 56, 3, stride)) << stride;   // 32 and 51 MB
+    }
+    EXPECT_TRUE(isFetched(*near, 576, 14, 1, 2));  // of which most pixels are left out
+  }
+  EXPECT_FALSE(isFetched(meshCore, 128, 112, 3, 1));
+  EXPECT_TRUE(isFetched(meshCore, 576, 14, 1, 2));
 }
 
 // Of which each phase of a stride, or each block of channels, has a part that would stay in the L2 cache.

@@ -113,6 +113,11 @@ enum class DepthwiseMethod { strips, anyStrips, tapSums, tapAdditions };
 /// out.
 double depthwisePartRead(const Shape& shape);
 
+/// Tensors of a channel-wise gradient of the weights that have more bytes together are fetched ahead of its kernels,
+/// and smaller ones are left to hardware: from a near last cache it is faster, and of memory servers of Intel ask for
+/// more at a time than kernels can, whole lines one after the other.
+double leastFetchedBytes(const Shape& shape);
+
 /// Cycles for one image and block of channels, with as many lines of results: multiply-adds of the taps that are
 /// inside, and what begins and ends with every line, for each part of the taps.
 double depthwiseCycles(const Shape& shape, const KernelSet& kernels, DepthwiseMethod method, int resultLines,

@@ -55,9 +55,7 @@ class DepthwiseGradients final : public ConvPlan {
                              (depthwisePartRead(s) * double(s.inPlane()) + double(s.outPlane()));
     const bool isWaitedFor =
         hasFarCaches() && s.kernelHeight < s.strideHeight && bytesRead > 2 * double(l2CacheBytes());
-    // Of servers of Intel hardware asks memory for more at a time, whole lines one after the other, than kernels can.
-    const bool isFetchedBetter = !hasFarCaches() || leavesOutPixels();
-    isFetched_ = !usesKernelsApart(d) && (isWaitedFor || (isFetchedBetter && layers::isTooLargeForCaches(bytes)));
+    isFetched_ = !usesKernelsApart(d) && (isWaitedFor || static_cast<double>(bytes) > leastFetchedBytes(s));
     if (isFetched_ && fetchesStrips()) {
       ahead_ = s.kernelHeight < s.strideHeight ? floatsOfLinesAhead(s.strideHeight, s.width, floatsOfStripsAhead)
                                                : floatsOfStripsAhead;
@@ -301,9 +299,7 @@ class DepthwiseGradients final : public ConvPlan {
     for (std::ptrdiff_t i = 0; i < floats; i += blockLength) __builtin_prefetch(from + i);
   }
 
-  bool leavesOutPixels() const {
-    return shape().kernelHeight < shape().strideHeight || shape().kernelWidth < shape().strideWidth;
-  }
+  bool leavesOutPixels() const { return depthwisePartRead(shape()) < 1; }
   /// What lines [from, to) of the output read, where strides leave out the rest.
   void fetchRead(const float* input, int from, int to) const {
     const std::ptrdiff_t step = std::ptrdiff_t{shape().strideWidth} * blockLength;

@@ -1,6 +1,8 @@
 #include <algorithm>
+#include <limits>
 
 #include "compute/conv/algorithms/depthwise.hpp"
+#include "compute/conv/core_model.hpp"
 #include "compute/conv/cost.hpp"
 #include "compute/conv/weights.hpp"
 
@@ -75,6 +77,13 @@ std::vector<DepthwiseTaps> depthwiseTaps(int width, int dilation, int pad) {
 
 double depthwisePartRead(const Shape& s) {
   return std::min(1., double(s.kernelHeight) / s.strideHeight) * std::min(1., double(s.kernelWidth) / s.strideWidth);
+}
+
+double leastFetchedBytes(const Shape& s) {
+  constexpr double ofCaches = 8.0 * 1024 * 1024, ofNearCache = 1.5;
+  // Hardware does not look ahead over pixels that are left out.
+  if (depthwisePartRead(s) < 1) return ofCaches;
+  return hasFarCaches() ? std::numeric_limits<double>::infinity() : ofNearCache * coreModel().lastCacheBytes;
 }
 
 double depthwiseBlocks(const Shape& s, const KernelSet& kernels) {
