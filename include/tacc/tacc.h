@@ -225,7 +225,7 @@ TACC_API taccResult_t taccCommFinalize(taccComm_t comm);
 TACC_API taccResult_t taccCommDestroy(taccComm_t comm);
 /** Ends the communicator without waiting: calls blocked in it, on all ranks, return taccRemoteError; so do the init
  * calls of the others while this one still joins. Frees the handle once the calls of this process that are inside it
- * have returned. */
+ * have returned: a call of the same thread too, one of whose functions (of a reduction, or idle) calls this. */
 TACC_API taccResult_t taccCommAbort(taccComm_t comm);
 
 /** Makes every call on the communicator, on all ranks, end with taccRemoteError, now and later, without freeing the

@@ -15,7 +15,7 @@
 #ifndef TACC_TACC_HPP
 #define TACC_TACC_HPP
 
-#if __cplusplus < 202002L
+#if __cplusplus < 201709L /* C++20 as compilers had it that did not have all of it */
 #error "tacc/tacc.hpp is C++20: compile with -std=c++20, or include tacc/tacc.h"
 #elif !defined(__cpp_exceptions)
 #error "tacc/tacc.hpp throws exceptions: compile without -fno-exceptions, or include tacc/tacc.h"
