@@ -165,8 +165,8 @@ class Depthwise final : public LinesPlan {
     const bool hasOneTap = shape().kernelHeight * shape().kernelWidth == 1;
     // Blocks of pixels that no multiple of a block is apart share lines of the cache, which memory is asked for again.
     const bool sharesLines = overlapsBlocks(description_) && tensorBytes() > bytesOfThirdCache;
-    const double bytesOfMemory = (sharesLines ? (hasFarCaches() ? 0.6 : 0.8) : 1) *
-                                 std::min(isAny ? 11.0 : 12.0, hasOneTap ? coreModel().mostOfOneTap : 12.0);
+    const double bytesOfMemory =
+        (sharesLines ? 0.6 : 1) * std::min(isAny ? 11.0 : 12.0, hasOneTap ? coreModel().mostOfOneTap : 12.0);
     const double bytes = planes * moved * partOfTensor(description_) * static_cast<double>(bytesOfNumber(description_));
     return (overlappedCycles(
                 planes * (std::max(cycles, scales_ ? 0 : missedCycles(isAny)) * partOfBlock(description_) + copied),

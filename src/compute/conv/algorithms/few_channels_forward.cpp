@@ -196,7 +196,7 @@ class FewChannelsForward final : public ConvPlan {
 
   /// What lines that are copied, or a column at an edge, cost beside their tiles. Where caches are far, tiles' own
   /// prices have it.
-  static double besideCycles() { return hasFarCaches() ? 0 : 800; }
+  static double besideCycles() { return hasFarCaches() ? 0 : 600; }
   /// For an image.
   double copyingCycles() const {
     const double parts = shape().isProduct() ? 1 : double(shape().outHeight) / image_.linesAtOnce();

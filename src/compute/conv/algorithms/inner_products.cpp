@@ -57,18 +57,25 @@ class InnerProducts final : public ConvPlan {
     // Of a sum's lanes, and of a pixel's place; of a line of the cache that comes from the L2 cache; of a tile's end.
     constexpr double ofRow = 1;
     const bool areWide = kernels_.fmaLanes == blockLength, areNear = areWide && !hasFarCaches();
-    const double ofTile = areNear ? 40 : 80, ofLine = areNear ? 1 : 2.5, ofSum = areNear ? 2.5 : areWide ? 3 : 4;
+    const double ofTile = areNear ? 55 : 80, ofLine = areNear ? 1 : 2.5, ofSum = areNear ? 2.5 : areWide ? 3 : 4;
     const double columns = c.outChannels, parts = ceilDivide(c.outChannels, areWide ? 4 : 3),
                  rowsOfTile = areWide ? 7 : 4;
     const double steps = ceilDivide(values_, kernels_.fmaLanes);
-    // Loads of rows that lie across two lines of the cache wait for both.
-    const double rowLoad = c.strideWidth * c.inChannels % blockLength == 0 ? 0.5 : areWide && !areNear ? 1.75 : 1;
+    // Loads of rows that lie across two lines of the cache wait for both; where caches are near, those of long rows do
+    // that several lines of the kernel read over again.
+    constexpr int longRow = 256;
+    const bool waits = areWide && (!areNear || (values_ >= longRow && c.kernelHeight > 1));
+    const double rowLoad = c.strideWidth * c.inChannels % blockLength == 0 ? 0.5 : waits ? 1.75 : 1;
     const double step = std::max(columns / 2, parts * rowLoad + columns / rowsOfTile / 2) + (areWide ? 0.1 : 0.5);
     // Neighbours share what they read while it stays in the L1 cache.
     constexpr int floatsOfL1 = 8 * 1024;
-    const double newValues =
-        areNear && values_ > floatsOfL1 ? values_ : std::min(values_, c.strideWidth * c.inChannels);
-    const double besideProducts = ofSum * columns + ofRow + newValues / blockLength * ofLine;
+    const bool areShared = !areNear || values_ <= floatsOfL1;
+    const double newValues = areShared ? std::min(values_, c.strideWidth * c.inChannels) : values_;
+    // Of several lines of the kernel, each reads long pixels from another place, and waits for them.
+    constexpr double ofLateLine = 3;
+    constexpr int longPixel = 320;
+    const bool areLate = areNear && areShared && c.kernelHeight > 1 && newValues >= longPixel;
+    const double besideProducts = ofSum * columns + ofRow + newValues / blockLength * (areLate ? ofLateLine : ofLine);
     // Weights that do not stay in the L1 cache come for some pixels that go together, or for one at an end of a line.
     constexpr double weightBytes = 32;  // a cycle, from the L2 cache
     const double together = std::clamp(double(right_ - left_), 1.0, rowsOfTile);

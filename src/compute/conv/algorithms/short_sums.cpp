@@ -132,11 +132,14 @@ class ShortSums final : public ConvPlan {
     double cycles = callCycles + tiles_.cycles();
     if (!isProduct()) {
       constexpr double ofLine = 100;
+      // Strips of long vectors wait for lines of the kernel to begin anew.
+      const double ofStrip = hasWideUnits_ && !hasFarCaches() && c.kernelHeight > 1 ? 18 : 0;
       const double inside =
           insidePairs(c.outHeight, c.kernelHeight, c.strideHeight, c.dilationHeight, c.padHeight, c.height) /
           (double(c.outHeight) * c.kernelHeight);
       const double copied = left_.copyCycles() + right_.copyCycles();
-      cycles = double(c.batch) * c.outHeight * (ofLine + inside * (tiles_.cycles() + copied));
+      cycles =
+          double(c.batch) * c.outHeight * (ofLine + ofStrip * tiles_.strips() + inside * (tiles_.cycles() + copied));
     }
     const double written = double(c.batch) * static_cast<double>(imageStep()) * c.outChannels * sizeof(float);
     constexpr double clearedBytes = 32;  // a cycle
@@ -154,7 +157,9 @@ class ShortSums final : public ConvPlan {
     // Over those of the cache no hardware looks ahead, and nothing here fetches them.
     constexpr double bytesOfSkipping = 3;
     const bool isLate = skipsLines && !hasFarCaches() && read > 2 * static_cast<double>(l2CacheBytes());
-    const double late = isLate ? read / bytesOfSkipping : 0;
+    // Nor does it over memory as soon as tiles of long vectors would need it.
+    const bool isOfMemory = hasWideUnits_ && !hasFarCaches() && read > coreModel().lastCacheBytes;
+    const double late = isLate ? read / bytesOfSkipping : isOfMemory ? transferCycles(read, 9) : 0;
     return (late + std::max(near, areShort_ ? std::max(cycles, moved) : overlappedCycles(cycles, moved))) /
            assumedHertz;
   }
