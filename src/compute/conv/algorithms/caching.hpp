@@ -53,16 +53,20 @@ inline double touchedBytes(const Description& d) {
 }
 
 /// What groups that cut blocks cost beside their products: each brings lines of the cache that others use too, for each
-/// of them again where an image is more than a cache holds.
+/// of them again where an image is more than a cache holds. From near caches hardware brings most of them in time.
 inline double cutGroupCycles(const Description& d) {
-  constexpr double ofFarLine = 12, ofNearLine = 4, bytesOfL1 = 32 * 1024;
+  constexpr double bytesOfL1 = 32 * 1024;
+  const double ofFarLine = hasFarCaches() ? 12 : 4.5, ofNearLine = hasFarCaches() ? 4 : 1;
   const Shape& s = d.shape;
   const double bytes = touchedBytes(d) / s.batch;
   if (!groupsCutNhwc(d) || bytes <= bytesOfL1) return 0;
   const double cyclesOfLine = bytes <= static_cast<double>(l2CacheBytes()) ? ofNearLine : ofFarLine;
-  const auto lines = [](int channels) { return ceilDivide(channels, blockLength) + 1; };  // of a pixel
+  // Of a pixel: far caches are asked for all that there may be, near ones for as many as there are in the mean.
+  const auto lines = [](int channels) {
+    return hasFarCaches() ? ceilDivide(channels, blockLength) + 1.0 : 1 + double(channels - 1) / blockLength;
+  };
   return cyclesOfLine * s.groups * s.batch *
-         (lines(s.inPerGroup()) * usedPixels(s) + double(lines(s.outPerGroup())) * s.outHeight * s.outWidth);
+         (lines(s.inPerGroup()) * usedPixels(s) + lines(s.outPerGroup()) * s.outHeight * s.outWidth);
 }
 
 /// Whether whole lines of the cache begin where a tensor does, as non-temporal stores want it; plain ones need not.

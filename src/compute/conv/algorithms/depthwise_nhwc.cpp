@@ -133,7 +133,9 @@ class DepthwiseNhwc final : public ConvPlan {
       }
     }
     const double floats = depthwisePartRead(s) * double(s.height) * s.width + double(s.outHeight) * s.outWidth;
-    const double ofMemory = description_.pass == taccConvBackwardData && s.strideWidth > 1 ? 7 : 10;
+    // Where caches are near, pixels of no multiple of half a line of the cache come more slowly too.
+    const bool isCut = !hasFarCaches() && s.inChannels % (blockLength / 2) != 0;
+    const double ofMemory = isCut || (description_.pass == taccConvBackwardData && s.strideWidth > 1) ? 7 : 10;
     const double moved = transferCycles(floats * s.batch * s.inChannels * sizeof(float), ofMemory);
     return (overlappedCycles(s.batch * cycles, moved) + skippedCycles()) / assumedHertz;
   }

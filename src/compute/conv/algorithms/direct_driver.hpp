@@ -197,6 +197,8 @@ class DirectDriver {
   /// What writing an image costs whose blocks of a pixel follow each other, `blocks` of them at once, where it is too
   /// large for the L2 cache: beside its products, which take so many cycles.
   double apartLineCycles(int blocks, double products) const;
+  /// Of that, where caches are near: pixels that are no whole lines, of which most stores are to two.
+  double nearCutCycles(double lines, double products) const;
   /// For so many blocks of output.
   Blocking chooseBlocking(int outBlocks) const;
   /// For the last block and a half of output, or the only half, where it can be computed without the other half and it

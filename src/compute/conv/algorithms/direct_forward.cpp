@@ -37,8 +37,8 @@ class DirectForward final : public ConvPlan {
     const double cycles = ofImage * s.lines() * s.groups + cutGroupCycles(description_);
     // Some blocks of a pixel at a time, of NHWC, come to memory in less order; far caches have it in their own rate.
     const double bytesOfMemory = !hasFarCaches() && description_.outputLayout == taccLayoutNhwc ? 9 : 12;
-    const double moved = transferCycles(touchedBytes(description_), bytesOfMemory);
-    return (std::max(cycles, moved) + skippedCycles()) / assumedHertz;
+    const double bytes = touchedBytes(description_), moved = transferCycles(bytes, bytesOfMemory);
+    return (std::max(cycles, moved) + skippedCycles() + lateCycles(bytes)) / assumedHertz;
   }
 
   void pack(const float* weights, float* packed) const override {
@@ -91,6 +91,14 @@ class DirectForward final : public ConvPlan {
   }
 
  private:
+  /// Of near caches, where strides leave pixels out between those that several lines of the kernel see: hardware does
+  /// not look ahead over them, and they are fetched for the taps of a run alone.
+  double lateCycles(double bytes) const {
+    constexpr double bytesOfCycle = 4;
+    const Shape& s = shape();
+    const bool leavesOut = s.strideWidth > s.kernelWidth && s.kernelHeight * s.kernelWidth > 1;
+    return leavesOut && !hasFarCaches() && bytes > coreModel().lastCacheBytes ? bytes / bytesOfCycle : 0;
+  }
   /// Of far caches, for lines of the cache that wide strides leave others between, which products do not hide: where
   /// they come first, and again for other outputs.
   double skippedCycles() const {

@@ -148,10 +148,22 @@ double DirectDriver::apartLineCycles(int blocks, double products) const {
   // Where pixels are no whole lines, most stores are to two of them, for which sums of few values do not wait.
   constexpr double ofCutLine = 50;
   const double lines = double(shape_.outHeight) * shape_.outWidth * shape_.outBlocks;
-  const bool isFar = hasFarCaches() && !staysInL2(static_cast<std::size_t>(lines * shape_.images) * bytesOfRow);
-  if (!hasApartBlocks() || !isFar) return 0;
+  if (!hasApartBlocks()) return 0;
+  if (!hasFarCaches()) return shape_.outBlocks > blocks ? nearCutCycles(lines, products) : 0;
+  if (staysInL2(static_cast<std::size_t>(lines * shape_.images) * bytesOfRow)) return 0;
   const double apart = kernels_.fmaLanes == blockLength ? lines * ofLine / blocks : 0;
   return apart + (shape_.isCut && shape_.outBlocks > blocks ? std::max(0.0, ofCutLine * lines - products) : 0);
+}
+
+double DirectDriver::nearCutCycles(double lines, double products) const {
+  // Of a line of the cache that the tiles of two groups of blocks write; more by and by from the size of the L2 cache
+  // to four times that. Products hide some of it.
+  constexpr double ofLine = 1.6, ofLineMore = 3, hidden = 0.05;
+  if (!shape_.isCut || !hasTwoWideUnits(kernels_)) return 0;
+  const auto cache = static_cast<double>(l2CacheBytes());
+  const double bytes = lines * shape_.images * static_cast<double>(bytesOfRow);
+  const double beyond = std::clamp((bytes / cache - 1) / 3, 0.0, 1.0);
+  return std::max(0.0, (ofLine + ofLineMore * beyond) * lines - hidden * products);
 }
 
 double DirectDriver::storingCycles() const {

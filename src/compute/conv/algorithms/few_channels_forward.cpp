@@ -194,17 +194,23 @@ class FewChannelsForward final : public ConvPlan {
     }
   }
 
+  /// What lines that are copied, or a column at an edge, cost beside their tiles. Where caches are far, tiles' own
+  /// prices have it.
+  static double besideCycles() { return hasFarCaches() ? 0 : 600; }
   /// For an image.
   double copyingCycles() const {
     const double parts = shape().isProduct() ? 1 : double(shape().outHeight) / image_.linesAtOnce();
     const DirectDriver& driver = drivers_.front().driver;
-    return std::max(driver.cycles() * image_.insidePart(), driver.storingCycles()) * parts + image_.copyCycles();
+    const double ofPart = shape().isProduct() ? 0 : besideCycles();
+    return std::max(driver.cycles() * image_.insidePart(), driver.storingCycles()) * parts + image_.copyCycles() +
+           ofPart * parts;
   }
   double insideCycles() const {
     double cycles = copyingCycles() * (shape().outHeight - inside_.lines.size()) / shape().outHeight;
     for (std::size_t i = 1; i < drivers_.size(); ++i) {
       const DirectDriver& driver = drivers_[i].driver;
-      cycles += callCycles + (i == 1 ? std::max(driver.cycles(), driver.storingCycles()) : driver.cycles());
+      cycles += callCycles + (i == 1 ? 0 : besideCycles()) +
+                (i == 1 ? std::max(driver.cycles(), driver.storingCycles()) : driver.cycles());
     }
     return cycles;
   }

@@ -55,27 +55,44 @@ class InnerProducts final : public ConvPlan {
     const double pairs =
         insidePairs(c.outHeight, c.kernelHeight, c.strideHeight, c.dilationHeight, c.padHeight, c.height);
     // Of a sum's lanes, and of a pixel's place; of a line of the cache that comes from the L2 cache; of a tile's end.
-    constexpr double ofRow = 1, ofLine = 2.5, ofTile = 80;
-    const bool areWide = kernels_.fmaLanes == blockLength;
-    const double ofSum = areWide ? 3 : 4;
+    constexpr double ofRow = 1;
+    const bool areWide = kernels_.fmaLanes == blockLength, areNear = areWide && !hasFarCaches();
+    const double ofTile = areNear ? 55 : 80, ofLine = areNear ? 1 : 2.5, ofSum = areNear ? 2.5 : areWide ? 3 : 4;
     const double columns = c.outChannels, parts = ceilDivide(c.outChannels, areWide ? 4 : 3),
                  rowsOfTile = areWide ? 7 : 4;
     const double steps = ceilDivide(values_, kernels_.fmaLanes);
-    // Loads of rows that lie across two lines of the cache wait for both.
-    const double rowLoad = c.strideWidth * c.inChannels % blockLength == 0 ? 0.5 : areWide ? 1.75 : 1;
+    // Loads of rows that lie across two lines of the cache wait for both; where caches are near, those of long rows do
+    // that several lines of the kernel read over again.
+    constexpr int longRow = 256;
+    const bool waits = areWide && (!areNear || (values_ >= longRow && c.kernelHeight > 1));
+    const double rowLoad = c.strideWidth * c.inChannels % blockLength == 0 ? 0.5 : waits ? 1.75 : 1;
     const double step = std::max(columns / 2, parts * rowLoad + columns / rowsOfTile / 2) + (areWide ? 0.1 : 0.5);
-    const double newValues = std::min(values_, c.strideWidth * c.inChannels);
-    const double ofPixel = steps * step + ofSum * columns + ofRow + newValues / blockLength * ofLine;
-    // A pixel by itself waits for every sum; it has two thirds of the taps or so.
+    // Neighbours share what they read while it stays in the L1 cache.
+    constexpr int floatsOfL1 = 8 * 1024;
+    const bool areShared = !areNear || values_ <= floatsOfL1;
+    const double newValues = areShared ? std::min(values_, c.strideWidth * c.inChannels) : values_;
+    // Of several lines of the kernel, each reads long pixels from another place, and waits for them.
+    constexpr double ofLateLine = 3;
+    constexpr int longPixel = 320;
+    const bool areLate = areNear && areShared && c.kernelHeight > 1 && newValues >= longPixel;
+    const double besideProducts = ofSum * columns + ofRow + newValues / blockLength * (areLate ? ofLateLine : ofLine);
+    // Weights that do not stay in the L1 cache come for some pixels that go together, or for one at an end of a line.
+    constexpr double weightBytes = 32;  // a cycle, from the L2 cache
+    const double together = std::clamp(double(right_ - left_), 1.0, rowsOfTile);
+    const double ofWeights =
+        areWeightsFar() ? steps * columns * kernels_.fmaLanes * double(sizeof(float)) / weightBytes : 0;
+    // A pixel by itself waits for every sum; at an end of a line it has two thirds of the taps or so.
     constexpr double latency = 4;
-    const double ofEdge = parts * (steps * 2 / 3 * latency + ofTile);
+    const double ofAlone = std::max(parts * steps * latency, ofWeights);
+    const double ofPixel = std::max(steps * step, ofAlone / together) + besideProducts;
+    const double ofEdge = ofAlone * 2 / 3 + parts * ofTile;
     const double edges = pairs * (c.outWidth - (right_ - left_)) * (ofEdge - ofPixel);
     const double calls = pairs * parts * ofTile * (1 + double(c.outWidth) / static_cast<double>(pixelsAtOnce()));
     const double cycles = c.batch * (pairs * ofPixel * c.outWidth + edges + calls);
-    // Rows that are pages apart go through some places of memory at a time, in which hardware does not look ahead.
-    constexpr int floatsOfPage = 1024;
-    const double bytesOfMemory = !hasFarCaches() && newValues >= floatsOfPage ? 4 : 9;
-    return overlappedCycles(cycles, transferCycles(touchedBytes(description_), bytesOfMemory)) / assumedHertz;
+    const double bytes = touchedBytes(description_), moved = transferCycles(bytes, 9);
+    // Nothing here fetches what comes next, nor do so few products hide it.
+    const bool isLate = areNear && bytes > 2 * static_cast<double>(l2CacheBytes());
+    return (isLate ? cycles + moved : overlappedCycles(cycles, moved)) / assumedHertz;
   }
 
   void pack(const float* weights, float* packed) const override {
@@ -114,6 +131,11 @@ class InnerProducts final : public ConvPlan {
   std::ptrdiff_t results() const { return forward_.outChannels; }
   /// Of a result, with so many zeros behind them that a part of them, up to the last one, is whole vectors, too.
   std::ptrdiff_t lineWeights() const { return roundUp(values_, blockLength) + blockLength; }
+  /// Whether the L1 cache has no room for those that a call multiplies.
+  bool areWeightsFar() const {
+    constexpr std::ptrdiff_t bytesOfL1 = 32 * 1024;
+    return results() * lineWeights() * std::ptrdiff_t{sizeof(float)} > bytesOfL1;
+  }
   /// Pixels whose values of a line stay in the L1 cache while all results are computed.
   std::ptrdiff_t pixelsAtOnce() const {
     constexpr std::ptrdiff_t floats = 4096, rowsOfTiles = 24;

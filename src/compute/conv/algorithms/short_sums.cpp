@@ -132,22 +132,36 @@ class ShortSums final : public ConvPlan {
     double cycles = callCycles + tiles_.cycles();
     if (!isProduct()) {
       constexpr double ofLine = 100;
+      // Strips of long vectors wait for lines of the kernel to begin anew.
+      const double ofStrip = hasWideUnits_ && !hasFarCaches() && c.kernelHeight > 1 ? 18 : 0;
       const double inside =
           insidePairs(c.outHeight, c.kernelHeight, c.strideHeight, c.dilationHeight, c.padHeight, c.height) /
           (double(c.outHeight) * c.kernelHeight);
       const double copied = left_.copyCycles() + right_.copyCycles();
-      cycles = double(c.batch) * c.outHeight * (ofLine + inside * (tiles_.cycles() + copied));
+      cycles =
+          double(c.batch) * c.outHeight * (ofLine + ofStrip * tiles_.strips() + inside * (tiles_.cycles() + copied));
     }
     const double written = double(c.batch) * static_cast<double>(imageStep()) * c.outChannels * sizeof(float);
     constexpr double clearedBytes = 32;  // a cycle
     if (spreads_) cycles += written / clearedBytes;
-    const double read = double(c.batch) * c.height * c.width * c.inChannels * sizeof(float);
+    // Lines that strides leave out are not read, of the image, nor of the cache.
+    const double readLines = std::min<double>(c.height, double(c.outHeight) * c.kernelHeight);
+    const bool skipsLines = (c.strideWidth - c.kernelWidth) * c.inChannels > blockLength;
+    const double readPixels = skipsLines ? usedPixels(c) / readLines : c.width;
+    const double read = double(c.batch) * readLines * readPixels * c.inChannels * sizeof(float);
     constexpr double bytesOfMemory = 12;
     const double moved = isNonTemporal_ ? streamedCycles(written, bytesOfMemory) + transferCycles(read, bytesOfMemory)
                                         : transferCycles(written + read, bytesOfMemory);
     // Products of short vectors take long enough to hide what is fetched meanwhile.
     const double near = storingCycles(written, cycles);
-    return std::max(near, areShort_ ? std::max(cycles, moved) : overlappedCycles(cycles, moved)) / assumedHertz;
+    // Over those of the cache no hardware looks ahead, and nothing here fetches them.
+    constexpr double bytesOfSkipping = 3;
+    const bool isLate = skipsLines && !hasFarCaches() && read > 2 * static_cast<double>(l2CacheBytes());
+    // Nor does it over memory as soon as tiles of long vectors would need it.
+    const bool isOfMemory = hasWideUnits_ && !hasFarCaches() && read > coreModel().lastCacheBytes;
+    const double late = isLate ? read / bytesOfSkipping : isOfMemory ? transferCycles(read, 9) : 0;
+    return (late + std::max(near, areShort_ ? std::max(cycles, moved) : overlappedCycles(cycles, moved))) /
+           assumedHertz;
   }
 
   void pack(const float* weights, float* packed) const override {
@@ -197,15 +211,23 @@ class ShortSums final : public ConvPlan {
     const double part = std::clamp(written / quarter - 1, 0.0, 1.0);
     const double lines = written / (blockLength * sizeof(float));
     const double stored = storedCycles(written, lines, ofLine + ofLineMore * part);
-    return std::max(cutCycles(lines), std::max(products, stored) + notHidden * part * std::min(products, stored));
+    const double whole = std::max(products, stored) + notHidden * part * std::min(products, stored);
+    // Half of what ends first is not hidden, but behind long products, or of pixels of a single vector.
+    constexpr double hidden = 0.05;
+    const double cut = cutCycles();
+    const bool isHidden = cut == 0 || forward_.outChannels <= blockLength;
+    return std::max(cut, whole) + (isHidden ? 0 : std::max(0.0, std::min(cut, whole) / 2 - hidden * whole));
   }
 
   /// Where caches are near, of wide vectors and pixels that are no whole lines of the cache: most stores are to two of
   /// them.
-  double cutCycles(double lines) const {
-    constexpr double ofCutLine = 3.9;
-    const bool isCut = hasWideUnits_ && !hasFarCaches() && forward_.outChannels % blockLength != 0;
-    return isCut ? ofCutLine * lines : 0;
+  double cutCycles() const {
+    constexpr double ofStore = 3.9;
+    const Shape& c = forward_;
+    const bool isCut = hasWideUnits_ && !hasFarCaches() && c.outChannels % blockLength != 0;
+    const double lines = double(c.outChannels) / blockLength;  // of a pixel, each of which ends within a store
+    const double ofPart = lines > 1 ? 0.5 : 0;                 // of a vector, behind whole ones
+    return isCut ? ofStore * (lines + ofPart) * c.batch * c.outHeight * c.outWidth : 0;
   }
 
   /// Where vectors are long, products of more values than these take as long as fetching what they are written to.

@@ -152,7 +152,10 @@ class StridedProduct final : public ConvPlan {
       return ((dense + whole) / bytesOfCycle + cyclesOfPixel * pixels + transferCycles(whole, 8)) / assumedHertz;
     }
     const double skipped = shape().strideWidth < leastSkippingStride ? 0 : skippedLineCycles(dense / sizeof(float));
-    return (2 * dense / bytesOfCycle + transferCycles(dense, 8) + skipped) / assumedHertz;
+    // Pixels of NHWC are copied one by one; far caches take longer for each of their lines.
+    const double ofPixel = isNhwc() && !hasFarCaches() ? 9 : 0;
+    const double pixels = dense / (double(sizeof(float)) * shape().inChannels);
+    return (2 * dense / bytesOfCycle + ofPixel * pixels + transferCycles(dense, 8) + skipped) / assumedHertz;
   }
 
   /// Calls visit(plane, line) for `lines` lines of all planes of the images that are brought together.

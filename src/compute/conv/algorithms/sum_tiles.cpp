@@ -21,12 +21,15 @@ SumTiles::SumTiles(const KernelSet& kernels, const SumSize& size, bool ofWholeLi
       std::ptrdiff_t{pixels_} * size_.channels * static_cast<std::ptrdiff_t>(sizeof(float));
   const bool areAlike = restVectors_ == 0 || tiles_ == 0;
   stripsAtOnce_ = areAlike ? strips_ : static_cast<int>(std::max<std::ptrdiff_t>(1, bytesOfStrips / bytesOfStrip));
+  constexpr double ofCall = 90;  // of tiles of the other kind
+  if (!areAlike) cycles_ += ofCall * ceilDivide(strips_, stripsAtOnce_);
 }
 
 double SumTiles::cyclesOfTile(const KernelSet& kernels, int vectors, int pixels) const {
   constexpr double ofTile = 8, ofPixel = 1.5;
   // Where products of long vectors are as many as fill the core, lines that begin anew are felt.
-  const double ofLine = size_.lines > 1 && kernels.fmaLanes == blockLength ? 30 : 7;
+  const double ofAnew = hasFarCaches() ? 30 : 15;
+  const double ofLine = size_.lines > 1 && kernels.fmaLanes == blockLength ? ofAnew : 7;
   const double blocks = double(vectors) * kernels_.lanes / blockLength;
   const double loads = 0.5 * (vectors + pixels);
   // As in stepCycles(): of just enough chains of multiply-adds some wait for themselves.
