@@ -152,8 +152,8 @@ typedef struct {
   /** Called with idleContext again and again while a call on the communicator waits for other ranks, by the thread that
    * waits: every millisecond at least, every 20 us at most. For programs in which others need something of this thread
    * before they can come, such as the progress of its MPI. It must return soon (what it takes is added to the wait),
-   * must not throw, and must not use this communicator; it may use others. Calls that do not wait do not call it, nor
-   * does the making of communicators. A communicator that is split off or left by a shrink without a configuration of
+   * must not throw, and may abort this communicator, not use it otherwise; it may use others. Calls that do not wait
+   * do not call it, nor does joining. A communicator that is split off or left by a shrink without a configuration of
    * its own keeps it. NULL: none, and then it costs nothing. Default NULL. */
   void (*idle)(void* idleContext);
   void* idleContext; /**< what `idle` is called with */

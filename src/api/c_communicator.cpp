@@ -145,7 +145,10 @@ taccResult_t taccCommSplit(taccComm_t comm, int color, int key, taccComm_t* newc
     tacc::CommConfig checked = config != nullptr ? tacc::checkConfig(config) : comm->communicator->config();
     auto make = [comm, color, key, checked = std::move(checked)] {
       std::unique_ptr<Communicator> part;
-      tacc::runWithRoom([&] { part = comm->communicator->split(color, key, checked); });
+      tacc::runWithRoom([&] {
+        const tacc::InsideFor call(*comm);
+        part = comm->communicator->split(color, key, checked);
+      });
       return part;
     };
     if (tacc::groupIsOpen()) {
@@ -220,7 +223,10 @@ taccResult_t taccCommShrink(taccComm_t comm, const int* excludeRanksList, int ex
     const tacc::CommConfig checked = config != nullptr ? tacc::checkConfig(config) : comm->communicator->config();
     const std::span excluded(excludeRanksList, static_cast<std::size_t>(excludeRanksCount));
     std::unique_ptr<Communicator> made;
-    tacc::runWithRoom([&] { made = comm->communicator->shrink(excluded, checked); });
+    tacc::runWithRoom([&] {
+      const tacc::InsideFor call(*comm);
+      made = comm->communicator->shrink(excluded, checked);
+    });
     *newcomm = tacc::makeHandle(std::move(made));
   });
 }

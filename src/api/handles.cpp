@@ -4,11 +4,13 @@
 
 #include <chrono>
 #include <deque>
+#include <system_error>
 #include <thread>
 
 #include "api/joining.hpp"
 #include "core/error.hpp"
 #include "core/fork.hpp"
+#include "core/quiet_thread.hpp"
 
 namespace tacc {
 
@@ -75,7 +77,7 @@ void pollUntil(Condition condition) noexcept {
 }
 
 /// The visits that this thread is in, the last one first.
-thread_local Visit* visits = nullptr;
+constinit thread_local Visit* visits [[gnu::tls_model("initial-exec")]] = nullptr;
 
 void prepare(taccComm& comm, int rank, int ranks, std::uint64_t serial) {
   {
@@ -167,10 +169,10 @@ void freeHandle(taccComm& comm, bool ownEntry) noexcept {
 }
 
 void freeAborted(taccComm& comm) noexcept {
-  if (comm.inside.load() == ::pthread_self())
-    comm.isLeftToCall = true;
-  else if (Visit* const visit = Visit::ofThisThread(comm); visit != nullptr)
+  if (Visit* const visit = Visit::ofThisThread(comm); visit != nullptr)
     visit->leaveHandle();
+  else if (comm.inside.load() == ::pthread_self())
+    comm.isLeftToCall = true;
   else
     freeHandle(comm, false);
 }
@@ -209,7 +211,19 @@ namespace {
 [[noreturn]] void failOnOwnThread() {
   fail(taccInvalidUsage,
        "this thread is inside a call on this communicator; what a call calls (a reduction or an idle function of the "
-       "program), and who leaves it by longjmp or handles a signal meanwhile, can only abort or revoke it");
+       "program) can only abort or revoke it");
+}
+
+/// For a stream's thread, for which the program's may wait in a call on this communicator, as those of EASGD do.
+void freeBehindCall(taccComm& comm) noexcept {
+  if (comm.inside.load() != pthread_t{}) {
+    try {
+      startQuietThread([&comm] { freeHandle(comm, false); }).detach();
+      return;
+    } catch (const std::system_error&) {  // no thread: this one waits for the call
+    }
+  }
+  freeHandle(comm, false);
 }
 
 }  // namespace
@@ -252,7 +266,7 @@ Visit::~Visit() {
     return;
   }
   comm_.visitors.fetch_sub(1);
-  if (isLeft_) freeHandle(comm_, false);
+  if (isLeft_) freeBehindCall(comm_);
 }
 
 CommReference::~CommReference() {

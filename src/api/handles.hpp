@@ -12,8 +12,8 @@
 // Each announces itself first and looks at `life` afterwards, both in the single total order of seq_cst, so either it
 // sees that the communicator has ended, or the one who frees sees it.
 //
-// A thread may abort a communicator that it is inside of itself: in a reduction or an idle function of the program, or
-// in a signal's handler. It cannot wait for itself, so the call that it is in frees the handle when it returns.
+// A thread may abort a communicator that it is inside of itself: in a reduction or an idle function of the program. It
+// cannot wait for itself, so the call that it is in frees the handle when it returns.
 //
 // In a child made by fork() the handles of its parent become `inherited` before the child can use one. What they point
 // to is never touched there: other threads may have been inside at that moment.
@@ -167,6 +167,20 @@ class Observer {
 
  private:
   taccComm_t comm_;
+};
+
+/// A part of the call that somebody is inside for: this thread, which runs it while that one waits, is inside
+/// meanwhile.
+class InsideFor {
+ public:
+  explicit InsideFor(taccComm& comm) : comm_(comm), before_(comm.inside.exchange(::pthread_self())) {}
+  InsideFor(const InsideFor&) = delete;
+  InsideFor& operator=(const InsideFor&) = delete;
+  ~InsideFor() { comm_.inside.store(before_); }
+
+ private:
+  taccComm& comm_;
+  pthread_t before_;
 };
 
 enum class VisitOf : std::uint8_t { stream, program };

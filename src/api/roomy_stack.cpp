@@ -29,14 +29,15 @@ bool hasRoom() {
 }
 
 struct Errand {
-  const std::function<void()>& work;
+  void (*work)(void*);
+  void* argument;
   std::exception_ptr failure = nullptr;
 };
 
 void* run(void* argument) {
   auto& errand = *static_cast<Errand*>(argument);
   try {
-    errand.work();
+    errand.work(errand.argument);
   } catch (...) {
     errand.failure = std::current_exception();
   }
@@ -45,9 +46,9 @@ void* run(void* argument) {
 
 }  // namespace
 
-void runWithRoom(const std::function<void()>& work) {
-  if (hasRoom()) return work();
-  Errand errand{work};
+void runWithRoom(void (*work)(void*), void* argument) {
+  if (hasRoom()) return work(argument);
+  Errand errand{work, argument};
   pthread_attr_t attributes;
   pthread_t thread{};
   int code = ::pthread_attr_init(&attributes);

@@ -12,6 +12,7 @@
 #include <cstddef>
 #include <cstring>
 #include <filesystem>
+#include <optional>
 #include <system_error>
 
 #include "core/error.hpp"
@@ -21,15 +22,13 @@
 namespace tacc {
 namespace {
 
-constexpr mode_t newMode = 0666;  // the process's mask takes from it
-
 using Checksum = std::array<std::byte, 32>;
 
 [[noreturn]] void failSystem(const char* what, const std::string& path) {
   fail(taccSystemError, "cannot {} \"{}\": {}", what, path, std::strerror(errno));
 }
 
-/// Where symbolic links at `path` lead, whether a file is there or not.
+/// Where symbolic links at `path` lead, whether a file is there or not: such that the kernel follows.
 std::string followLinks(const std::string& path) {
   constexpr int mostLinks = 40;  // as the kernel follows
   std::filesystem::path place = path;
@@ -44,12 +43,15 @@ std::string followLinks(const std::string& path) {
   return place.string();
 }
 
-/// The permissions of what is there; those of a new file where nothing is. A new file takes its place, and must not
-/// take that of a device, a pipe or a folder.
-mode_t checkPlace(const std::string& path) {
+/// The permissions of what is there, if anything is. A new file takes its place, and must not take that of a device, a
+/// pipe or a folder.
+std::optional<mode_t> checkPlace(const std::string& path) {
   if (path.empty()) fail(taccInvalidArgument, "path is empty; it must be that of a file");
   struct stat status {};
-  if (::stat(path.c_str(), &status) != 0) return newMode;
+  if (::stat(path.c_str(), &status) != 0) {
+    if (errno != ENOENT) failSystem("reach", path);  // a link too that the kernel does not let this user follow
+    return std::nullopt;
+  }
   if (!S_ISREG(status.st_mode))
     fail(taccInvalidArgument, "\"{}\" is no regular file; a state takes the place of nothing else", path);
   return status.st_mode & 0777;
@@ -58,8 +60,9 @@ mode_t checkPlace(const std::string& path) {
 /// Bytes of a file in their order, and the checksum of them.
 class SummedFile {
  public:
-  SummedFile(const std::string& path, int flags, const char* what)
-      : path_(path), file_(::open(path.c_str(), flags | O_CLOEXEC, newMode)) {
+  /// `mode`: of a new file, less the process's mask.
+  SummedFile(const std::string& path, int flags, const char* what, mode_t mode = 0)
+      : path_(path), file_(::open(path.c_str(), flags | O_CLOEXEC, mode)) {
     if (!file_.valid()) failSystem(what, path);
     struct stat status {};
     if (::fstat(file_.get(), &status) != 0 || !S_ISREG(status.st_mode))
@@ -67,9 +70,8 @@ class SummedFile {
     crypto_generichash_init(&state_, nullptr, 0, sizeof(Checksum));
   }
 
-  void permit(mode_t mode) {
-    if (::fchmod(file_.get(), mode) != 0) failSystem("keep the permissions of", path_);
-  }
+  /// What the mask took from its permissions, where the file system has them.
+  void permit(mode_t mode) { (void)::fchmod(file_.get(), mode); }
   void write(const void* data, std::size_t bytes) {
     sum(data, bytes);
     writePlain(data, bytes);
@@ -152,13 +154,15 @@ void checkHeader(const std::string& path, const CheckpointHeader& found, const C
 }  // namespace
 
 void writeCheckpoint(const std::string& given, CheckpointHeader header, const std::vector<std::span<float>>& parts) {
-  const mode_t mode = checkPlace(given);
+  const std::optional<mode_t> mode = checkPlace(given);
   const std::string path = followLinks(given);
   const std::string beside = fmt::format("{}.{}.new", path, ::getpid());
   header.parts = parts.size();
   try {
-    SummedFile file(beside, O_WRONLY | O_CREAT | O_TRUNC, "create");
-    if (mode != newMode) file.permit(mode);  // a file that was nobody else's stays so
+    ::unlink(beside.c_str());  // of a process of that number that ended meanwhile
+    constexpr mode_t ofNew = 0666;
+    SummedFile file(beside, O_WRONLY | O_CREAT | O_EXCL, "create", mode.value_or(ofNew));
+    if (mode) file.permit(*mode);
     file.write(&header, sizeof header);
     for (const std::span<float>& part : parts) {
       const std::uint64_t length = part.size();

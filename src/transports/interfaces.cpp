@@ -9,7 +9,10 @@
 #include <array>
 #include <cerrno>
 #include <cstring>
+#include <iterator>
 #include <memory>
+#include <optional>
+#include <string>
 
 #include "core/error.hpp"
 #include "transports/file_descriptor.hpp"
@@ -108,6 +111,23 @@ std::vector<InterfaceAddress> chooseAddresses(std::span<const InterfaceAddress> 
     if (kind == InterfaceKind::loopback && !chosen.empty()) break;
     std::ranges::copy_if(all, std::back_inserter(chosen), [&](const auto& one) { return kindOf(one) == kind; });
   }
+  return chosen;
+}
+
+std::vector<InterfaceAddress> choosePresent(std::span<const InterfaceAddress> all, std::string_view names) {
+  if (names.empty()) return chooseAddresses(all, names);
+  std::vector<InterfaceAddress> chosen;
+  std::optional<Error> first;
+  while (!names.empty()) {
+    const std::string name = firstInterface(names);
+    names.remove_prefix(std::min(names.size(), name.size() + 1));
+    try {
+      std::ranges::copy(namedAddresses(all, name), std::back_inserter(chosen));
+    } catch (const Error& error) {
+      if (!first) first = error;
+    }
+  }
+  if (chosen.empty() && first) throw Error(*first);
   return chosen;
 }
 

@@ -26,6 +26,9 @@ std::vector<InterfaceAddress> interfaceAddresses();
 /// an interface that does not exist.
 std::vector<InterfaceAddress> chooseAddresses(std::span<const InterfaceAddress> all, std::string_view names);
 
+/// The same of names of which this host may lack some, which other hosts have. Throws where it lacks all.
+std::vector<InterfaceAddress> choosePresent(std::span<const InterfaceAddress> all, std::string_view names);
+
 /// The first of a list with commas between: for transports that use one.
 std::string firstInterface(std::string_view names);
 

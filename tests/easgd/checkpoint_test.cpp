@@ -254,6 +254,10 @@ TEST(EasgdCheckpoint, replacesWhatALinkLeadsTo) {
       expectSuccess(taccEasgdLoad(session.easgd, place.c_str()), comm);
     }
     EXPECT_EQ(std::filesystem::status(place).permissions(), std::filesystem::perms::owner_read);
+    constexpr auto ofAll = static_cast<std::filesystem::perms>(0666);  // more than the process's mask leaves
+    std::filesystem::permissions(place, ofAll);
+    expectSuccess(taccEasgdSave(session.easgd, latest.c_str()), comm);
+    EXPECT_EQ(std::filesystem::status(place).permissions(), ofAll);
     const std::string circle = folder.path() + "/circle";
     std::filesystem::create_symlink("circle", circle);
     EXPECT_EQ(taccEasgdSave(session.easgd, circle.c_str()), taccSystemError);

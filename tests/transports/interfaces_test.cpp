@@ -68,6 +68,23 @@ TEST(Interfaces, AnUnknownNameListsWhatThereIs) {
   }
 }
 
+// Other ranks' hosts may have what this one lacks.
+TEST(Interfaces, NamesThatAHostLacksAreLeftOutUnlessItLacksAll) {
+  const auto hosts = [](std::string_view names) {
+    std::vector<std::string> text;
+    for (const InterfaceAddress& one : choosePresent(all, names)) text.push_back(one.address.host());
+    return text;
+  };
+  EXPECT_THAT(hosts("eth9,ib0,ib9,lo"), ElementsAre("198.51.100.7", "127.0.0.1"));
+  EXPECT_EQ(hosts(""), chosen(""));
+  try {
+    hosts("eth9,ib9");
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_THAT(error.what(), HasSubstr("\"eth9\""));
+  }
+}
+
 TEST(Interfaces, AnAddressLeadsToItsInterface) {
   EXPECT_EQ(interfaceOf(all, InetAddress(InetAddress::V4{198, 51, 100, 7}, 4711)), "ib0");
   EXPECT_EQ(interfaceOf(all, InetAddress(InetAddress::V4{198, 51, 100, 8})), "");

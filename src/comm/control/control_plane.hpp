@@ -72,8 +72,8 @@ class ControlPlane {
     here,
     left,
     dead,
-    lost,    // the network gave up its connection
     cutOff,  // behind one that is gone
+    lost,    // the network gave up its connection
   };
   struct Notice {
     std::int32_t rank;

@@ -34,7 +34,7 @@ constexpr std::size_t mostUnheard = TcpInbox::keptLimit / 8;  // a look costs as
 std::vector<InterfaceAddress> chooseOwn(const NetworkOptions& options) {
   const std::vector<InterfaceAddress> all = interfaceAddresses();
   try {
-    std::vector<InterfaceAddress> own = chooseAddresses(all, options.interfaces);
+    std::vector<InterfaceAddress> own = choosePresent(all, options.interfaces);
     own.erase(own.begin() + static_cast<std::ptrdiff_t>(std::min(own.size(), addressesAtMost)), own.end());
     if (!own.empty()) return own;
   } catch (const Error& error) {

@@ -7,6 +7,7 @@
 // What is read comes in the order of memory, which pays where strides leave out much of it. A pixel whose taps reach
 // into the padding sums the others. Backward to the data is the same with the taps turned round.
 #include <algorithm>
+#include <cstdint>
 #include <string>
 
 #include "compute/conv/algorithms.hpp"
@@ -65,12 +66,13 @@ class InnerProducts final : public ConvPlan {
     // that several lines of the kernel read over again.
     constexpr int longRow = 256;
     const bool waits = areWide && (!areNear || (values_ >= longRow && c.kernelHeight > 1));
-    const double rowLoad = c.strideWidth * c.inChannels % blockLength == 0 ? 0.5 : waits ? 1.75 : 1;
+    const std::int64_t ofStride = std::int64_t{c.strideWidth} * c.inChannels;  // floats
+    const double rowLoad = ofStride % blockLength == 0 ? 0.5 : waits ? 1.75 : 1;
     const double step = std::max(columns / 2, parts * rowLoad + columns / rowsOfTile / 2) + (areWide ? 0.1 : 0.5);
     // Neighbours share what they read while it stays in the L1 cache.
     constexpr int floatsOfL1 = 8 * 1024;
     const bool areShared = !areNear || values_ <= floatsOfL1;
-    const double newValues = areShared ? std::min(values_, c.strideWidth * c.inChannels) : values_;
+    const double newValues = areShared ? double(std::min<std::int64_t>(values_, ofStride)) : values_;
     // Of several lines of the kernel, each reads long pixels from another place, and waits for them.
     constexpr double ofLateLine = 3;
     constexpr int longPixel = 320;

@@ -146,8 +146,8 @@ class ShortSums final : public ConvPlan {
     if (spreads_) cycles += written / clearedBytes;
     // Lines that strides leave out are not read, of the image, nor of the cache.
     const double readLines = std::min<double>(c.height, double(c.outHeight) * c.kernelHeight);
-    const bool skipsLines = (c.strideWidth - c.kernelWidth) * c.inChannels > blockLength;
-    const double readPixels = skipsLines ? usedPixels(c) / readLines : c.width;
+    const bool skipsLines = (double(c.strideWidth) - c.kernelWidth) * c.inChannels > blockLength;
+    const double readPixels = skipsLines ? std::min<double>(c.width, double(c.outWidth) * c.kernelWidth) : c.width;
     const double read = double(c.batch) * readLines * readPixels * c.inChannels * sizeof(float);
     constexpr double bytesOfMemory = 12;
     const double moved = isNonTemporal_ ? streamedCycles(written, bytesOfMemory) + transferCycles(read, bytesOfMemory)
