@@ -16,7 +16,7 @@ namespace {
 class HostCollectives : public HostRanksTest {
  protected:
   void run(const std::vector<Trial>& trials, const taccConfig_t& config = TACC_CONFIG_INITIALIZER) {
-    const VirtualCluster cluster(1, 4);
+    const VirtualCluster& cluster = fourHosts();
     runOnHosts(
         cluster, hosts(), [&](taccComm_t comm, int rank) { runAll(comm, rank, ranks(), trials); }, config);
   }
@@ -46,7 +46,7 @@ std::vector<Trial> trialsOfAlgorithm(const Algorithm& algorithm, const std::vect
 
 // Communicators of all ranks, one after the other: processes of their own would mostly be starting.
 TEST_P(HostCollectives, everyAlgorithmForced) {
-  const VirtualCluster cluster(1, 4);
+  const VirtualCluster& cluster = fourHosts();
   runOnHosts(cluster, hosts(), [&](taccComm_t comm, int rank) {
     for (const Algorithm& algorithm : algorithms()) {
       const std::string name(algorithm.name);
@@ -63,7 +63,7 @@ TEST_P(HostCollectives, everyAlgorithmForced) {
 }
 
 TEST_P(HostCollectives, splitMakesACommunicatorOfEachColor) {
-  const VirtualCluster cluster(1, 4);
+  const VirtualCluster& cluster = fourHosts();
   runOnHosts(cluster, hosts(), [&](taccComm_t comm, int rank) {
     // Every third rank stays out, the rest is dealt into two colors, in reverse order.
     const int color = rank % 3 == 2 ? TACC_SPLIT_NOCOLOR : rank % 2;

@@ -16,7 +16,7 @@ namespace {
 class HostGroups : public HostRanksTest {
  protected:
   void run(const std::function<void(taccComm_t, int)>& body) {
-    const VirtualCluster cluster(1, 3);
+    const VirtualCluster& cluster = fourHosts();
     runOnHosts(cluster, hosts(), body);
   }
 };

@@ -77,7 +77,7 @@ class HostParts : public HostRanksTest {};
 
 TEST_P(HostParts, takeFewDescriptors) {
   constexpr int parts = 8;
-  const VirtualCluster cluster(1, 4);
+  const VirtualCluster& cluster = fourHosts();
   runOnHosts(cluster, hosts(), [&](taccComm_t comm, int rank) {
     talkToAll(comm);
     const int before = countOpenDescriptors();
@@ -102,7 +102,7 @@ TEST_P(HostParts, takeFewDescriptors) {
 /// A part that is to have other settings has connections of its own, and shares them with its own parts.
 TEST_P(HostParts, withOtherSettingsHaveTheirOwnConnections) {
   if (!sharesConnections()) GTEST_SKIP();
-  const VirtualCluster cluster(1, 4);
+  const VirtualCluster& cluster = fourHosts();
   runOnHosts(cluster, hosts(), [&](taccComm_t comm, int rank) {
     talkToAll(comm);
     ASSERT_EQ(::unsetenv("TACC_TRANSPORT"), 0);
@@ -132,7 +132,7 @@ TEST_P(HostParts, withOtherSettingsHaveTheirOwnConnections) {
 /// Threads that compute on the whole, its parts and parts of parts at once, and split them once more meanwhile.
 TEST_P(HostParts, runBesideTheWholeInThreadsOfTheirOwn) {
   const int programs = isQuick() ? 1 : 4;
-  const VirtualCluster cluster(1, 4);
+  const VirtualCluster& cluster = fourHosts();
   runOnHosts(cluster, hosts(), [&](taccComm_t comm, int rank) {
     std::vector<taccComm_t> comms{comm};
     comms.push_back(split(comm, 0, -rank));
@@ -163,7 +163,7 @@ TEST_P(HostParts, runBesideTheWholeInThreadsOfTheirOwn) {
 }
 
 TEST_P(HostParts, outliveTheWhole) {
-  const VirtualCluster cluster(1, 4);
+  const VirtualCluster& cluster = fourHosts();
   Team team(cluster, hosts(), [&](const taccUniqueId& id, int rank, Report&) {
     const taccComm_t comm = joinTeam(id, ranks(), rank, configOf(20, 60));
     ASSERT_NE(comm, nullptr);
@@ -221,7 +221,7 @@ class Companion {
 TEST_P(HostParts, aPartThatFailsEndsNothingElse) {
   constexpr std::size_t count = 1 << 18;
   const int rounds = isQuick() ? 4 : 20;
-  const VirtualCluster cluster(1, 4);
+  const VirtualCluster& cluster = fourHosts();
   runOnHosts(cluster, hosts(), [&](taccComm_t comm, int rank) {
     const taccComm_t whole = split(comm, 0, rank);
     Companion companion(whole);
@@ -272,7 +272,7 @@ TEST_P(HostParts, aPartThatFailsEndsNothingElse) {
 
 /// Which communicators see a death: those that contain the rank, and no other.
 TEST_P(HostParts, aKilledRankIsSeenByThoseThatContainIt) {
-  const VirtualCluster cluster(1, 4);
+  const VirtualCluster& cluster = fourHosts();
   const int victim = ranks() - 1;
   Team team(cluster, hosts(), [&](const taccUniqueId& id, int rank, Report& report) {
     const taccComm_t comm = joinTeam(id, ranks(), rank, configOf(20, 30));
@@ -332,7 +332,7 @@ TEST_P(HostParts, aRankThatRunsAheadInAPartFillsNoMemory) {
   constexpr std::size_t count = std::size_t{1} << 18;  // of bytes
   constexpr int calls = 400;                           // 100 MiB in all
   [[maybe_unused]] constexpr long most = 48 << 10;     // KiB
-  const VirtualCluster cluster(1, 4);
+  const VirtualCluster& cluster = fourHosts();
   runOnHosts(cluster, hosts(), [&](taccComm_t comm, int rank) {
     const taccComm_t part = split(comm, 0, rank);
     talkToAll(part);

@@ -223,7 +223,7 @@ TEST(ScanOnOneHost, ofManyRanks) {
 class HostOperations : public HostRanksTest {};
 
 TEST_P(HostOperations, everyTypeAndOperation) {
-  const VirtualCluster cluster(1, 4);
+  const VirtualCluster& cluster = fourHosts();
   runOnHosts(cluster, hosts(), [&](taccComm_t comm, int rank) {
     checkPairs<double>(comm, rank, ranks(), taccDoubleInt);
     checkComplex<double>(comm, rank, ranks(), taccComplex128);

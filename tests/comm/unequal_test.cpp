@@ -386,12 +386,12 @@ TEST(UnequalMismatch, anotherCollectiveIsNamed) {
 class UnequalHosts : public HostRanksTest {};
 
 TEST_P(UnequalHosts, drawnCounts) {
-  const VirtualCluster cluster(1, 4);
+  const VirtualCluster& cluster = fourHosts();
   runOnHosts(cluster, hosts(), [&](taccComm_t comm, int rank) { runRounds(comm, rank, ranks(), 25, 5); });
 }
 
 TEST_P(UnequalHosts, mismatchesNameBothRanksAndCounts) {
-  const VirtualCluster cluster(1, 4);
+  const VirtualCluster& cluster = fourHosts();
   for (const bool toAll : {false, true})
     runOnHosts(cluster, hosts(), [&](taccComm_t comm, int rank) {
       std::vector<int> from(1000), to(1000);
@@ -412,7 +412,7 @@ TEST_P(UnequalHosts, mismatchesNameBothRanksAndCounts) {
 
 /// Of a tree, leaves handle single blocks and others whole stacks: all of them have to find that it does not serve.
 TEST_P(UnequalHosts, ranksAgreeWhichAlgorithmsServe) {
-  const VirtualCluster cluster(1, 4);
+  const VirtualCluster& cluster = fourHosts();
   runOnHosts(cluster, hosts(), [&](taccComm_t comm, int rank) {
     std::vector<int> from(100), to(100), all(at(ranks()));
     const Counts counts(at(ranks()), 2);

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -24,6 +25,16 @@ class HostRanksTest : public testing::TestWithParam<Layout> {
   }
   const std::vector<int>& hosts() const { return GetParam().hosts; }
   int ranks() const { return static_cast<int>(hosts().size()); }
+  /// The same for all tests of a suite: to make one takes longer than most of them. What was on a host has ended with
+  /// its test.
+  static const VirtualCluster& fourHosts() {
+    if (!fourHosts_) fourHosts_ = std::make_unique<VirtualCluster>(1, 4);
+    return *fourHosts_;
+  }
+  static void TearDownTestSuite() { fourHosts_.reset(); }
+
+ private:
+  static inline std::unique_ptr<VirtualCluster> fourHosts_;
 };
 
 /// What most of what runs over several hosts should be tried on: a rank a host, lanes in both orders, uneven hosts.

@@ -27,9 +27,12 @@ namespace tacc::test {
 class VirtualCluster {
  public:
   /// Why there can be none here; "" if there can.
-  static std::string obstacle() {
-    const Output output = capture(fmt::format("'{}' check 2>&1", tool()));
-    return output.status == 0 ? "" : output.text;
+  static const std::string& obstacle() {
+    static const std::string why = [] {
+      const Output output = capture(fmt::format("'{}' check 2>&1", tool()));
+      return output.status == 0 ? "" : output.text;
+    }();
+    return why;
   }
   static bool available() { return obstacle().empty(); }
 
