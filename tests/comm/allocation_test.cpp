@@ -152,7 +152,7 @@ struct Fault {
 long stepAfter(long number) {
   constexpr long ofCall = 200;
   if (std::getenv("TACC_TEST_THOROUGH") != nullptr) return 1;
-  return number < ofCall ? 1 + number / 8 : number;
+  return number < ofCall ? 1 + number / 4 : number;
 }
 
 class OutOfMemory : public testing::TestWithParam<Fault> {
