@@ -11,6 +11,7 @@
 
 #include "core/error.hpp"
 #include "core/log.hpp"
+#include "transports/interfaces.hpp"
 
 namespace tacc {
 namespace {
