@@ -200,14 +200,17 @@ TEST_F(CoreModelTest, SumsPayForPixelsThatStridesLeaveOutOnlyFromMemory) {
   }
 }
 
+taccConvDesc_t innerProducts(int inChannels, int height, int width) {
+  taccConvDesc_t desc = convolution(taccConvForward, 1, inChannels, height, width, 8, 1, 1, 0);
+  desc.inputLayout = desc.outputLayout = taccLayoutNhwc;
+  desc.algorithm = "inner-products";
+  return desc;
+}
+
 // Half as many stay there.
 TEST_F(CoreModelTest, WeightsOfInnerProductsThatLeaveTheL1CacheCostTheirWay) {
-  taccConvDesc_t few = convolution(taccConvForward, 4, 960, 1, 1, 8, 1), many = few;
-  many.inChannels = 1920;
-  for (taccConvDesc_t* desc : {&few, &many}) {
-    desc->inputLayout = desc->outputLayout = taccLayoutNhwc;
-    desc->algorithm = "inner-products";
-  }
+  taccConvDesc_t few = innerProducts(960, 1, 1), many = innerProducts(1920, 1, 1);
+  few.batch = many.batch = 4;
   for (const KernelSet* kernels : availableKernels()) {
     if (kernels->fmaLanes < blockLength) continue;  // whose products take as long
     EXPECT_GT(secondsOn(nearCore, many, *kernels), 2.5 * secondsOn(nearCore, few, *kernels));
@@ -216,12 +219,9 @@ TEST_F(CoreModelTest, WeightsOfInnerProductsThatLeaveTheL1CacheCostTheirWay) {
 
 // As many pixels, one image after the other, that stay in the L2 cache.
 TEST_F(CoreModelTest, InnerProductsOfNearCoresHideNothingThatComesFromMemory) {
-  taccConvDesc_t cached = convolution(taccConvForward, 1, 208, 16, 25, 8, 1), memory = cached;
+  const taccConvDesc_t cached = innerProducts(208, 16, 25);
+  taccConvDesc_t memory = cached;
   memory.batch = 100;
-  for (taccConvDesc_t* desc : {&cached, &memory}) {
-    desc->inputLayout = desc->outputLayout = taccLayoutNhwc;
-    desc->algorithm = "inner-products";
-  }
   constexpr double bytes = 4.0 * 100 * 16 * 25 * 208, mostBytesOfSecond = 9 * assumedHertz;
   for (const KernelSet* kernels : availableKernels()) {
     if (kernels->fmaLanes < blockLength) continue;  // whose products take longer
