@@ -92,6 +92,22 @@ TEST(CopyPolicyTuner, learnsFromTheNextSize) {
   EXPECT_EQ(hopeless, 0);
 }
 
+/// In place ranks copy less: calls of the two kinds in turns, as programs mix them, must not pass for good or bad times
+/// of one policy.
+TEST(CopyPolicyTuner, judgesCallsInPlaceByThemselves) {
+  CopyPolicyTuner choice;
+  int hits = 0;
+  for (int i = 0; i < 8000; ++i) {
+    const bool inPlace = i / 40 % 2 == 1;
+    const CopyPolicy policy = choice.choose(Collective::allToAll, CopyPolicyKind::either, bytes, inPlace);
+    const bool isBest =
+        inPlace ? policy == CopyPolicy{.nonTemporalSlots = true} : policy == CopyPolicy{.throughKernel = true};
+    choice.record((inPlace ? 45e-6 : 90e-6) * (isBest ? 1 : 1.3));
+    hits += i >= 4000 && isBest ? 1 : 0;
+  }
+  EXPECT_GE(hits, 3500);
+}
+
 /// With more ranks than cores a policy may be quick where ranks happen to take turns well, which is seldom.
 TEST(CopyPolicyTuner, isNotMisledByLuckWhereRanksTakeTurns) {
   constexpr CopyPolicy steady{.nonTemporalSlots = true};

@@ -139,7 +139,8 @@ TEST_F(SharedCopiesTest, areWholeWhoeverComesWhen) {
   for (int round = 0; round < 400; ++round) {
     const std::vector<Drawn> copies = drawCopies(random);
     std::ranges::fill(to_, std::byte{0xff});
-    for (const Drawn& one : copies) end_->copies.open(owner, from_.data() + one.from, to_.data() + one.to, one.bytes);
+    for (const Drawn& one : copies)
+      end_->copies.open(Collective::allToAll, owner, from_.data() + one.from, to_.data() + one.to, one.bytes);
     ASSERT_EQ(end_->copies.hasRoom(), copies.size() < openCopies);
     if (random() % 3 == 0) std::this_thread::sleep_for(std::chrono::microseconds(random() % 300));
     end_->copies.finish();
@@ -169,7 +170,7 @@ TEST_F(SharedCopiesTest, lastUntilASlowOwnerHasWritten) {
     end.waiter.publish(copy.written, 2);
     while (stop().load() == 0) std::this_thread::sleep_for(std::chrono::milliseconds(1));  // others still read from it
   });
-  end_->copies.open(owner, from_.data(), to_.data(), memoryBytes);
+  end_->copies.open(Collective::allToAll, owner, from_.data(), to_.data(), memoryBytes);
   while (segment_.openCopy(reader, 0).claims.load() % 65536 == memoryBytes / segment_.openCopy(reader, 0).pieceBytes)
     std::this_thread::yield();
   end_->copies.finish();
@@ -181,7 +182,7 @@ TEST_F(SharedCopiesTest, areReadWhereNobodyHelps) {
   startOwner([this](End&) {
     while (stop().load() == 0) std::this_thread::sleep_for(std::chrono::milliseconds(1));
   });
-  end_->copies.open(owner, from_.data() + 3, to_.data() + 5, memoryBytes - 8);
+  end_->copies.open(Collective::allToAll, owner, from_.data() + 3, to_.data() + 5, memoryBytes - 8);
   end_->copies.finish();
   EXPECT_EQ(countWrong(3, 5, memoryBytes - 8), 0u);
   EXPECT_EQ(endOwner(), 0);
@@ -194,7 +195,7 @@ TEST_F(SharedCopiesTest, whatIsAbandonedIsNobodysToWrite) {
   std::mt19937 random(5);
   for (int round = 0; round < 100; ++round) {
     std::ranges::fill(to_, std::byte{0xff});
-    end_->copies.open(owner, from_.data(), to_.data(), memoryBytes);
+    end_->copies.open(Collective::allToAll, owner, from_.data(), to_.data(), memoryBytes);
     std::this_thread::sleep_for(std::chrono::microseconds(random() % 400));
     ASSERT_EQ(end_->copies.abandon(), "");
     std::ranges::fill(to_, std::byte{0xff});
@@ -210,11 +211,11 @@ TEST_F(SharedCopiesTest, whoMayStillWriteIsNamed) {
   startOwner([this](End&) {
     while (stop().load() == 0) std::this_thread::sleep_for(std::chrono::milliseconds(1));
   });
-  end_->copies.open(owner, from_.data(), to_.data(), memoryBytes);
+  end_->copies.open(Collective::allToAll, owner, from_.data(), to_.data(), memoryBytes);
   OpenCopy& copy = segment_.openCopy(reader, 0);
   copy.claims.fetch_sub(2);  // two pieces at the back
   EXPECT_NE(end_->copies.abandon().find("of which rank 1 was writing a part"), std::string::npos);
-  end_->copies.open(owner, from_.data(), to_.data(), memoryBytes);
+  end_->copies.open(Collective::allToAll, owner, from_.data(), to_.data(), memoryBytes);
   copy.claims.fetch_sub(2);
   std::thread late([&] {
     std::this_thread::sleep_for(std::chrono::milliseconds(50));
@@ -234,7 +235,7 @@ TEST_F(SharedCopiesTest, whatTheOwnerCannotWriteIsRead) {
     copy.written.fetch_add(2);
     while (stop().load() == 0) std::this_thread::sleep_for(std::chrono::milliseconds(1));
   });
-  end_->copies.open(owner, from_.data(), to_.data(), memoryBytes);
+  end_->copies.open(Collective::allToAll, owner, from_.data(), to_.data(), memoryBytes);
   while (segment_.openCopy(reader, 0).written.load() == 0) std::this_thread::yield();
   end_->copies.finish();
   EXPECT_EQ(countWrong(0, 0, memoryBytes), 0u);
@@ -246,7 +247,7 @@ TEST_F(SharedCopiesTest, claimsThatCannotBeAreErrors) {
     while (stop().load() == 0) std::this_thread::sleep_for(std::chrono::milliseconds(1));
   });
   for (const std::uint64_t wrong : {std::uint64_t{7}, std::uint64_t{60000} << 16 | 60001, std::uint64_t{1} << 40}) {
-    end_->copies.open(owner, from_.data(), to_.data(), memoryBytes);
+    end_->copies.open(Collective::allToAll, owner, from_.data(), to_.data(), memoryBytes);
     segment_.openCopy(reader, 0).claims.fetch_xor(wrong << (wrong == 7 ? 32 : 0));
     try {
       end_->copies.finish();
@@ -271,7 +272,7 @@ TEST_F(SharedCopiesTest, memoryThatIsNotOfTheCallIsRefused) {
     }
     throw std::runtime_error("it was written");
   });
-  end_->copies.open(owner, from_.data() + 1, to_.data(), memoryBytes / 2);
+  end_->copies.open(Collective::allToAll, owner, from_.data() + 1, to_.data(), memoryBytes / 2);
   int status = 0;
   ::waitpid(std::exchange(child_, -1), &status, 0);
   EXPECT_EQ(status, 0);

@@ -48,19 +48,20 @@ std::span<const CopyPolicy> CopyPolicyTuner::policiesOf(CopyPolicyKind kind) noe
   return cmaPolicies;
 }
 
-std::uint32_t CopyPolicyTuner::keyOf(Collective collective, CopyPolicyKind kind, unsigned magnitude) noexcept {
-  return static_cast<std::uint32_t>(collective) << 16 | static_cast<std::uint32_t>(kind) << 8 | magnitude;
+std::uint32_t CopyPolicyTuner::Likeness::key() const noexcept {
+  return static_cast<std::uint32_t>(collective) << 17 | static_cast<std::uint32_t>(kind) << 9 |
+         static_cast<std::uint32_t>(inPlace) << 8 | magnitude;
 }
 
-CopyPolicyTuner::Class& CopyPolicyTuner::classFor(Collective collective, CopyPolicyKind kind, unsigned magnitude) {
-  const auto [place, isNew] = classes_.try_emplace(keyOf(collective, kind, magnitude));
+CopyPolicyTuner::Class& CopyPolicyTuner::classFor(const Likeness& likeness) {
+  const auto [place, isNew] = classes_.try_emplace(likeness.key());
   Class& fresh = place->second;
   if (!isNew) return fresh;
-  const std::size_t count = policiesOf(kind).size();
+  const std::size_t count = policiesOf(likeness.kind).size();
   std::fill_n(fresh.trialsLeft.begin(), count, freshTrials);
   // What is known of the next smaller or larger size saves trying what is hopeless.
-  for (const unsigned neighbour : {magnitude - 1, magnitude + 1}) {
-    const auto found = classes_.find(keyOf(collective, kind, neighbour));
+  for (const unsigned neighbour : {likeness.magnitude - 1, likeness.magnitude + 1}) {
+    const auto found = classes_.find(Likeness{likeness.collective, likeness.kind, likeness.inPlace, neighbour}.key());
     if (found == classes_.end()) continue;
     const Class& known = found->second;
     if (std::any_of(known.trialsLeft.begin(), known.trialsLeft.begin() + static_cast<std::ptrdiff_t>(count),
@@ -101,12 +102,12 @@ CopyPolicyTuner::Pick CopyPolicyTuner::pick(Class& c, std::size_t count) noexcep
   return {c.current, c.calls % timePeriod == 0};
 }
 
-CopyPolicy CopyPolicyTuner::choose(Collective collective, CopyPolicyKind kind, std::size_t bytes) {
+CopyPolicy CopyPolicyTuner::choose(Collective collective, CopyPolicyKind kind, std::size_t bytes, bool inPlace) {
   const auto policies = policiesOf(kind);
-  const auto magnitude = static_cast<unsigned>(std::bit_width(bytes));
-  const std::uint32_t key = keyOf(collective, kind, magnitude);
+  const Likeness likeness{collective, kind, inPlace, static_cast<unsigned>(std::bit_width(bytes))};
+  const std::uint32_t key = likeness.key();
   if (last_ == nullptr || key != lastKey_) {
-    last_ = &classFor(collective, kind, magnitude);
+    last_ = &classFor(likeness);
     lastKey_ = key;
   }
   const Pick picked = pick(*last_, policies.size());
@@ -116,9 +117,10 @@ CopyPolicy CopyPolicyTuner::choose(Collective collective, CopyPolicyKind kind, s
   return policies[pendingPolicy_];
 }
 
-std::optional<CopyPolicy> CopyPolicyTuner::settled(Collective collective, CopyPolicyKind kind,
-                                                   std::size_t bytes) const noexcept {
-  const auto found = classes_.find(keyOf(collective, kind, static_cast<unsigned>(std::bit_width(bytes))));
+std::optional<CopyPolicy> CopyPolicyTuner::settled(Collective collective, CopyPolicyKind kind, std::size_t bytes,
+                                                   bool inPlace) const noexcept {
+  const auto found =
+      classes_.find(Likeness{collective, kind, inPlace, static_cast<unsigned>(std::bit_width(bytes))}.key());
   if (pending_ != nullptr || found == classes_.end()) return std::nullopt;
   Class c = found->second;
   const std::span<const CopyPolicy> policies = policiesOf(kind);

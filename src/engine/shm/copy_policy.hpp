@@ -38,13 +38,14 @@ class CopyPolicyTuner {
   explicit CopyPolicyTuner(bool oversubscribed = false) noexcept : oversubscribed_(oversubscribed) {}
 
   /// The policy for the next call.
-  CopyPolicy choose(Collective collective, CopyPolicyKind kind, std::size_t bytes);
+  CopyPolicy choose(Collective collective, CopyPolicyKind kind, std::size_t bytes, bool inPlace = false);
   /// Whether the time of the call that choose() was last asked for is worth taking: always while policies are tried,
   /// now and then later.
   bool wantsTime() const noexcept { return pending_ != nullptr; }
   /// What choose() would return next where it is settled: it was not asked to try anything, and does not want the time
   /// of that call, nor of the last one.
-  std::optional<CopyPolicy> settled(Collective collective, CopyPolicyKind kind, std::size_t bytes) const noexcept;
+  std::optional<CopyPolicy> settled(Collective collective, CopyPolicyKind kind, std::size_t bytes,
+                                    bool inPlace = false) const noexcept;
   /// `seconds`: how long that call took. Ignored if it was not wanted.
   void record(double seconds) noexcept;
 
@@ -58,8 +59,16 @@ class CopyPolicyTuner {
     std::uint8_t nextRetrial = 0;
   };
   static std::span<const CopyPolicy> policiesOf(CopyPolicyKind kind) noexcept;
-  static std::uint32_t keyOf(Collective collective, CopyPolicyKind kind, unsigned magnitude) noexcept;
-  Class& classFor(Collective collective, CopyPolicyKind kind, unsigned magnitude);
+  /// What calls have in common that learn together.
+  struct Likeness {
+    Collective collective;
+    CopyPolicyKind kind;
+    bool inPlace;        // such calls copy less
+    unsigned magnitude;  // bits of their bytes
+
+    std::uint32_t key() const noexcept;
+  };
+  Class& classFor(const Likeness& likeness);
   struct Pick {
     std::size_t policy;
     bool isTimed;

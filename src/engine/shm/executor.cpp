@@ -128,8 +128,8 @@ void Executor::openCopy(const Context& context, const Operation& operation, std:
     if (bytes < SharedCopies::leastBytes || !copies_.hasRoom())
       remote_.read(source, destinations_[0], sources_[0], bytes);
     else
-      copies_.open(source, static_cast<const std::byte*>(sources_[0]), static_cast<std::byte*>(destinations_[0]),
-                   bytes);
+      copies_.open(context.work.collective, source, static_cast<const std::byte*>(sources_[0]),
+                   static_cast<std::byte*>(destinations_[0]), bytes);
   });
 }
 

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "compute/reduce/reduce.hpp"
+#include "core/collective.hpp"
 #include "core/unequal_blocks.hpp"
 #include "engine/partition.hpp"
 #include "engine/shm/copy_targets.hpp"
@@ -29,6 +30,7 @@ struct CallBuffers {
 
 /// What to do with the elements.
 struct ElementWork {
+  Collective collective = Collective::allReduce;
   std::size_t count = 0;  // as in the call
   std::size_t elementBytes = 1;
   ReduceKernel reduce;

@@ -106,11 +106,11 @@ bool NodeRun::isRepeated(const Call& call, const UserBuffers& mine) const noexce
   if (last_.facts.input != Access::staged || last_.facts.output != Access::staged ||
       last_.facts.inPlace != mine.inPlace)
     return false;
-  return plannedPolicies_.settled(call.collective, last_.kind, last_.count * last_.size) == last_.policy;
+  return plannedPolicies_.settled(call.collective, last_.kind, last_.count * last_.size, mine.inPlace) == last_.policy;
 }
 
 void NodeRun::usePolicy(Collective collective, CopyPolicyKind kind, std::size_t bytes) {
-  policy_ = plannedPolicies_.choose(collective, kind, bytes);
+  policy_ = plannedPolicies_.choose(collective, kind, bytes, facts_.inPlace);
   if (!policy_.throughKernel)
     for (Access* access : {&facts_.input, &facts_.output})
       if (*access == Access::cma) *access = Access::staged;
@@ -172,7 +172,8 @@ bool NodeRun::run(const Call& call, const NodePlan& plan, const PlanDemands& dem
     return false;
   const std::size_t size = sizeOf(call.type);
   execute(cached, plan,
-          {.count = call.count,
+          {.collective = call.collective,
+           .count = call.count,
            .elementBytes = size,
            .reduce = kernelOf(call, firstSumCode),
            .divisor = divisorOf(call, ranks_),
@@ -187,7 +188,8 @@ bool NodeRun::run(const Call& call, const NodePlan& plan, const PlanDemands& dem
 void NodeRun::run(const Call& call, const NodePlan& plan, const PlanDemands& demands,
                   const std::vector<UnequalBlocks>& blocks, std::size_t longest) {
   execute(programOf(plan, demands), plan,
-          {.count = longest,
+          {.collective = call.collective,
+           .count = longest,
            .elementBytes = sizeOf(call.type),
            .reduce = kernelOf(call, firstSumCode),
            .divisor = divisorOf(call, ranks_),

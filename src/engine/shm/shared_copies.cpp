@@ -16,8 +16,9 @@ namespace {
 
 constexpr std::size_t piecesOfCopy = 16, leastPiece = std::size_t{8} << 10, mostPiece = std::size_t{256} << 10;
 constexpr std::size_t mostPieces = UINT16_MAX;
-constexpr std::size_t mostAtOnce = std::size_t{1} << 20;  // by the owner, which has other things to look after
-constexpr double patienceSeconds = 2;                     // for a rank that was stopped as it wrote
+constexpr std::size_t leastClaim = std::size_t{64} << 10;  // less is not worth a call of the kernel
+constexpr std::size_t mostAtOnce = std::size_t{1} << 20;   // by the owner, which has other things to look after
+constexpr double patienceSeconds = 2;                      // for a rank that was stopped as it wrote
 
 /// The word of OpenCopy.
 struct PieceClaims {
@@ -30,7 +31,10 @@ struct PieceClaims {
   std::uint64_t word() const noexcept { return std::uint64_t{number} << 32 | first << 16 | end; }
   bool areOver() const noexcept { return first >= end; }
   /// How many one end takes at once: half of the rest, so that two that come together take few calls of the kernel.
-  std::uint32_t share() const noexcept { return (end - first + 1) / 2; }
+  std::uint32_t share(std::size_t pieceBytes) const noexcept {
+    const auto least = static_cast<std::uint32_t>(leastClaim / std::max<std::size_t>(1, pieceBytes));
+    return std::min(end - first, std::max((end - first + 1) / 2, least));
+  }
 };
 
 }  // namespace
@@ -38,7 +42,8 @@ struct PieceClaims {
 SharedCopies::SharedCopies(const NodeSegment& segment, int rank, Waiter& waiter, const RemoteMemory& memory)
     : segment_(segment), rank_(rank), waiter_(waiter), memory_(memory) {}
 
-void SharedCopies::open(int source, const std::byte* from, std::byte* to, std::size_t bytes) noexcept {
+void SharedCopies::open(Collective collective, int source, const std::byte* from, std::byte* to,
+                        std::size_t bytes) noexcept {
   const std::size_t even = std::clamp(bytes / piecesOfCopy, leastPiece, mostPiece);
   const std::size_t piece = roundUp(std::max(even, bytes / mostPieces + 1), cacheLine);
   OpenCopy& copy = segment_.openCopy(rank_, count_);
@@ -50,7 +55,8 @@ void SharedCopies::open(int source, const std::byte* from, std::byte* to, std::s
             .pieceBytes = piece,
             .number = ++number_,
             .pieces = static_cast<std::uint32_t>((bytes + piece - 1) / piece),
-            .writtenBefore = copy.written.load(std::memory_order_relaxed)};
+            .writtenBefore = copy.written.load(std::memory_order_relaxed),
+            .habit = &habits_.of(collective, bytes)};
   copy.source.store(static_cast<std::uint32_t>(source), std::memory_order_relaxed);
   copy.from.store(reinterpret_cast<std::uintptr_t>(from), std::memory_order_relaxed);
   copy.to.store(reinterpret_cast<std::uintptr_t>(to), std::memory_order_relaxed);
@@ -75,7 +81,7 @@ void SharedCopies::take(OpenCopy& copy, Opened& opened) {
       fail(taccInternalError, "rank {} claims pieces of a copy that there are not", waiter_.nameOf(opened.source));
     if (claims.areOver()) return;
     PieceClaims next = claims;
-    next.first += claims.share();
+    next.first += claims.first == 0 ? opened.habit->firstClaim(claims.end) : claims.share(opened.pieceBytes);
     if (!copy.claims.compare_exchange_weak(word, next.word(), std::memory_order_acq_rel)) continue;
     opened.taken = next.first;
     read(opened, claims.first, next.first);
@@ -87,6 +93,7 @@ void SharedCopies::finish() {
     take(segment_.openCopy(rank_, index), opened_[static_cast<std::size_t>(index)]);
   for (int index = 0; index < count_; ++index) {
     const Opened& opened = opened_[static_cast<std::size_t>(index)];
+    opened.habit->record(opened.pieces, opened.others());
     if (opened.others() == 0) continue;
     OpenCopy& copy = segment_.openCopy(rank_, index);
     waiter_.wait(copy.written, opened.writtenBefore + opened.others(), opened.source);
@@ -136,7 +143,7 @@ bool SharedCopies::help(int reader, const std::array<OwnMemory, 2>& memory) {
     const auto most =
         static_cast<std::uint32_t>(std::max<std::size_t>(1, mostAtOnce / std::max<std::size_t>(1, piece)));
     PieceClaims next = claims;
-    next.end -= std::min(claims.share(), most);
+    next.end -= std::min(claims.share(piece), most);
     // The number says that all these are of one copy.
     if (!copy.claims.compare_exchange_strong(word, next.word(), std::memory_order_acq_rel)) return true;
     const bool isOwn = std::ranges::any_of(memory, [&](const OwnMemory& own) { return own.contains(from, bytes); });

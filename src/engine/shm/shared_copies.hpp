@@ -7,6 +7,9 @@
 //   reader          first += n     process_vm_readv   ... until first == end, then waits for what the other end took
 //   owner           end   -= n     process_vm_writev  written += n
 //
+// Whoever claims takes half of the rest, as the other end may come; a reader whose owners have had work of their own
+// takes all at first (copy_habits.hpp).
+//
 // The owner writes only what it has claimed, and the reader's call ends when all that was claimed is written. What the
 // owner cannot write, as the kernel lets memory of some devices only be written by its process, the reader reads. A
 // call that fails claims the rest for nobody and waits for what is being written: abandon().
@@ -17,6 +20,7 @@
 #include <cstdint>
 #include <string>
 
+#include "engine/shm/copy_habits.hpp"
 #include "engine/shm/remote_memory.hpp"
 #include "transports/shm/node_segment.hpp"
 #include "transports/shm/waiter.hpp"
@@ -45,8 +49,8 @@ class SharedCopies {
   /// Whether another copy can be opened.
   bool hasRoom() const noexcept { return count_ < openCopies; }
   bool isAnyOpen() const noexcept { return count_ > 0; }
-  /// Begins a copy of memory of `source`. hasRoom().
-  void open(int source, const std::byte* from, std::byte* to, std::size_t bytes) noexcept;
+  /// Begins a copy of memory of `source`, for a call of `collective`. hasRoom().
+  void open(Collective collective, int source, const std::byte* from, std::byte* to, std::size_t bytes) noexcept;
   /// Makes this rank's part of all copies that are open, and waits for the others' parts.
   void finish();
   /// After a failure that all ranks have been told of: nobody writes into this rank's memory when it returns. Empty;
@@ -66,6 +70,7 @@ class SharedCopies {
     std::uint32_t number = 0;
     std::uint32_t pieces = 0, taken = 0;  // all, and from the front by this rank
     std::uint32_t writtenBefore = 0;
+    CopyHabit* habit = nullptr;
 
     std::uint32_t others() const noexcept { return pieces - taken; }
   };
@@ -79,6 +84,7 @@ class SharedCopies {
   std::array<Opened, openCopies> opened_;
   int count_ = 0;  // that are open
   std::uint32_t number_ = 0;
+  CopyHabits habits_;
   bool mayWrite_ = true;  // false once the kernel has refused it
 };
 
