@@ -52,6 +52,17 @@ inline double touchedBytes(const Description& d) {
           channels(d.outputLayout, s.outChannels) * s.outHeight * s.outWidth);
 }
 
+/// Whether what a gradient of the weights reads comes from memory, and not from the last cache, which is near enough
+/// for what kernels fetch by themselves, a few pixels ahead.
+inline bool readsFromMemory(const Description& d) { return touchedBytes(d) > 4 * static_cast<double>(l2CacheBytes()); }
+
+/// How far ahead of a pixel what comes from memory is to be fetched, in floats, where `pixels` of a line, `pixel`
+/// apart, are read of each of `lines` lines, `line` apart: in whole lines where there are several.
+inline std::ptrdiff_t fetchDistance(int pixels, std::ptrdiff_t pixel, int lines, std::ptrdiff_t line) {
+  constexpr int pixelsAhead = 64;
+  return lines == 1 ? pixelsAhead * pixel : ceilDivide(pixelsAhead, pixels) * line;
+}
+
 /// What groups that cut blocks cost beside their products: each brings lines of the cache that others use too, for each
 /// of them again where an image is more than a cache holds. From near caches hardware brings most of them in time.
 inline double cutGroupCycles(const Description& d) {
