@@ -433,9 +433,8 @@ class DirectBackwardWeights final : public ConvPlan {
         const std::vector<WeightTiles::Part>& parts = rowPartsOf(outs, rows < blockLength);
         call.parts = areEqual(parts) ? static_cast<int>(parts.size()) : 1;
         const int pixels = call.pixels, chunks = call.lines == 1 ? partsOfPixels(call, outs) : 1;
-        const auto ahead = [&](bool isFetched, std::ptrdiff_t pixel, std::ptrdiff_t line) -> std::ptrdiff_t {
-          if (!isFetched) return 0;
-          return chunks > 1 ? call.pixels * pixel : fetchDistance(pixels, pixel, call.lines, line);
+        const auto ahead = [&](std::ptrdiff_t pixel, std::ptrdiff_t line, std::ptrdiff_t image) {
+          return chunks > 1 ? call.pixels * pixel : fetchDistance(call, pixel, line, image);
         };
         const bool isInputNew = readsFromMemory_ && isFirst.input && r < s.strideHeight && t < s.strideWidth;
         const bool isGradientNew = readsFromMemory_ && isFirst.gradient && r + t == 0;
@@ -448,8 +447,9 @@ class DirectBackwardWeights final : public ConvPlan {
             const WeightTiles::Part& part = parts[p];
             call.input = tapInput + first * call.inputPixel + part.from;
             call.output = tapResult + part.from * blockLength + half;
-            call.inputAhead = ahead(isInputNew && p == 0, call.inputPixel, call.inputLine);
-            call.gradientAhead = ahead(isGradientNew && p == 0, call.gradientPixel, call.gradientLine);
+            call.inputAhead = isInputNew && p == 0 ? ahead(call.inputPixel, call.inputLine, call.inputImage) : 0;
+            call.gradientAhead =
+                isGradientNew && p == 0 ? ahead(call.gradientPixel, call.gradientLine, call.gradientImage) : 0;
             kernels[part.size()](call);
           }
         }

@@ -146,11 +146,12 @@ class FewOutputs final : public ConvPlan {
         for (const WeightTiles::Part& rows : tiles_.lastRowParts) {
           call.input = pixel + rows.from;
           call.output = ofTap + rows.from * sumRow();
-          const auto ahead = [&](bool isNew, std::ptrdiff_t pixelFloats, std::ptrdiff_t lineFloats) {
-            return isNew && rows.from == 0 ? fetchDistance(call.pixels, pixelFloats, call.lines, lineFloats) : 0;
-          };
-          call.inputAhead = ahead(isGradientNew, call.inputPixel, call.inputLine);
-          call.gradientAhead = ahead(isInputNew, call.gradientPixel, call.gradientLine);
+          call.inputAhead = isGradientNew && rows.from == 0
+                                ? fetchDistance(call, call.inputPixel, call.inputLine, call.inputImage)
+                                : 0;
+          call.gradientAhead = isInputNew && rows.from == 0
+                                   ? fetchDistance(call, call.gradientPixel, call.gradientLine, call.gradientImage)
+                                   : 0;
           kernels_.gradient[blocks.size()][rows.size()](call);
         }
       }
