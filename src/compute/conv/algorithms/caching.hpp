@@ -52,6 +52,22 @@ inline double touchedBytes(const Description& d) {
           channels(d.outputLayout, s.outChannels) * s.outHeight * s.outWidth);
 }
 
+/// Whether what a gradient of the weights reads comes from memory, and not from the last cache, which is near enough
+/// for what kernels fetch by themselves, a few pixels ahead.
+inline bool readsFromMemory(const Description& d) { return touchedBytes(d) > 4 * static_cast<double>(l2CacheBytes()); }
+
+/// How far ahead of a pixel `call` is to fetch what comes from memory, in floats, of a tensor whose pixels, lines and
+/// images are so far apart: some pixels, in whole lines where it goes through several, and of small images in whole
+/// images, as what lies behind one of them is another block of channels.
+inline std::ptrdiff_t fetchDistance(const GradientCall& call, std::ptrdiff_t pixel, std::ptrdiff_t line,
+                                    std::ptrdiff_t image) {
+  constexpr int pixelsAhead = 64, pixelsOfSmallImage = 256;
+  const std::int64_t ofImage = std::max<std::int64_t>(1, std::int64_t{call.lines} * call.pixels);
+  if (call.images > 1 && ofImage <= pixelsOfSmallImage)
+    return ceilDivide(pixelsAhead, static_cast<int>(ofImage)) * image;
+  return call.lines == 1 ? pixelsAhead * pixel : ceilDivide(pixelsAhead, call.pixels) * line;
+}
+
 /// What groups that cut blocks cost beside their products: each brings lines of the cache that others use too, for each
 /// of them again where an image is more than a cache holds. From near caches hardware brings most of them in time.
 inline double cutGroupCycles(const Description& d) {

@@ -32,6 +32,7 @@ class DirectBackwardWeights final : public ConvPlan {
         kernels_(kernels),
         layers_(layers::kernelTable(kernels.vectors)),
         tiles_(tiles),
+        readsFromMemory_(readsFromMemory(d)),
         in_(stepsOf(d, d.inputLayout, d.shape.inChannels, d.shape.height, d.shape.width)),
         out_(stepsOf(d, d.outputLayout, d.shape.outChannels, d.shape.outHeight, d.shape.outWidth)) {
     for (const WeightTiles::Part& blocks : tiles_.blockParts) outParts_.push_back({2 * blocks.from, 2 * blocks.to});
@@ -355,12 +356,8 @@ class DirectBackwardWeights final : public ConvPlan {
   /// Whether pixels of a block of channels do not follow each other.
   bool areFarApart() const { return in_.pixel > blockLength || out_.pixel > blockLength; }
 
-  /// Whether the first tile that reads a part of the pixels fetches the next one: from memory, where no hardware looks
-  /// ahead, and not from the last cache, where this gains nothing.
-  bool isFetchedAhead() const {
-    return areFarApart() && touchedBytes(description_) > 4 * static_cast<double>(l2CacheBytes());
-  }
-  /// Whether a pair of blocks is the first to read its pixels.
+  /// Whether a pair of blocks is the first to read its pixels. What comes from memory is then fetched by its first
+  /// tile: the next part of the pixels, or what is some pixels ahead.
   struct FirstRead {
     bool input, gradient;
   };
@@ -436,7 +433,11 @@ class DirectBackwardWeights final : public ConvPlan {
         const std::vector<WeightTiles::Part>& parts = rowPartsOf(outs, rows < blockLength);
         call.parts = areEqual(parts) ? static_cast<int>(parts.size()) : 1;
         const int pixels = call.pixels, chunks = call.lines == 1 ? partsOfPixels(call, outs) : 1;
-        const bool isFetched = chunks > 1 && isFetchedAhead();
+        const auto ahead = [&](std::ptrdiff_t pixel, std::ptrdiff_t line, std::ptrdiff_t image) {
+          return chunks > 1 ? call.pixels * pixel : fetchDistance(call, pixel, line, image);
+        };
+        const bool isInputNew = readsFromMemory_ && isFirst.input && r < s.strideHeight && t < s.strideWidth;
+        const bool isGradientNew = readsFromMemory_ && isFirst.gradient && r + t == 0;
         const float* const tapGradient = call.gradient;
         for (int chunk = 0, first = 0; chunk < chunks; ++chunk, first += call.pixels) {
           call.pixels = partSize(pixels, chunks, chunk);
@@ -446,8 +447,9 @@ class DirectBackwardWeights final : public ConvPlan {
             const WeightTiles::Part& part = parts[p];
             call.input = tapInput + first * call.inputPixel + part.from;
             call.output = tapResult + part.from * blockLength + half;
-            call.inputAhead = isFetched && isFirst.input && p == 0 ? call.pixels * call.inputPixel : 0;
-            call.gradientAhead = isFetched && isFirst.gradient && p == 0 ? call.pixels * call.gradientPixel : 0;
+            call.inputAhead = isInputNew && p == 0 ? ahead(call.inputPixel, call.inputLine, call.inputImage) : 0;
+            call.gradientAhead =
+                isGradientNew && p == 0 ? ahead(call.gradientPixel, call.gradientLine, call.gradientImage) : 0;
             kernels[part.size()](call);
           }
         }
@@ -461,6 +463,7 @@ class DirectBackwardWeights final : public ConvPlan {
   const KernelSet& kernels_;
   const layers::LayerKernels& layers_;
   WeightTiles tiles_;
+  bool readsFromMemory_;
   std::vector<OutPart> outParts_;
   BlockSteps in_, out_;
   std::vector<WeightPiece> pieces_;

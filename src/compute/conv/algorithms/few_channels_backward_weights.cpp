@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "compute/conv/algorithms.hpp"
+#include "compute/conv/algorithms/caching.hpp"
 #include "compute/conv/algorithms/few_channels.hpp"
 #include "compute/conv/algorithms/few_channels_inside.hpp"
 #include "compute/conv/algorithms/joined_lines.hpp"
@@ -38,6 +39,7 @@ class FewChannelsBackwardWeights final : public ConvPlan {
         inside_(d.shape),
         tiles_(tiles),
         joined_(joined),
+        readsFromMemory_(readsFromMemory(d)),
         linesInTurn_(chooseLinesInTurn()),
         imagesTogether_(chooseImagesTogether()) {
     readsInside_ = imagesTogether_ == 1 && image_.copiesWholeLines() && tapsApart() == 1 && !inside_.isEmpty() &&
@@ -54,19 +56,18 @@ class FewChannelsBackwardWeights final : public ConvPlan {
   }
   double predictedSeconds() const override {
     const double lines = double(shape().batch) * shape().outHeight;
-    const double sweeps = kernelLines();
     const double parts = ceilDivide(shape().outHeight, image_.linesAtOnce());
     const double runs = parts * ceilDivide(shape().batch, imagesTogether_);
     const double tiles = static_cast<double>(tiles_.rowParts.size() * tiles_.blockParts.size());
-    const double beside = sweeps * tiles * image_.phases() * (lines * lineCycles + runs * callCycles);
+    const double beside = kernelLines() * tiles * image_.phases() * (lines * lineCycles + runs * callCycles);
     // Every part of some images but the first adds to all sums.
     constexpr double bytesOfL1 = 24 * 1024;
     const double sumBytes = static_cast<double>(blockedFloats() * sizeof(float));
     const double bytesOfCycle = sumBytes > bytesOfL1 ? 20 : 64;
     const double added = (runs - 1) * 2 * sumBytes / bytesOfCycle;
-    const double summed = joined_
-                              ? joinedCycles(lines, runs)
-                              : lines * image_.insidePart() * shape().outWidth * sweeps * tiles_.cyclesOfPixel + beside;
+    const double summed =
+        joined_ ? joinedCycles(lines, runs)
+                : lines * image_.insidePart() * shape().outWidth * kernelLines() * tiles_.cyclesOfPixel + beside;
     const double cycles = summed + added + apartCycles(lines) +
                           shape().batch * (image_.copyCycles() + (readsInside_ ? edgeCycles() - savedCycles() : 0));
     const double linesOfCache = double(shape().batch) * double(shape().outBlocks() * shape().outPlane()) / blockLength;
@@ -296,10 +297,13 @@ class FewChannelsBackwardWeights final : public ConvPlan {
         for (const WeightTiles::Part& rows : tiles_.rowParts) {
           call.input = tapLines + phase * image_.phaseLine() + rows.from;
           call.output = result + blocks.from * call.outputBlock + placeOf(of.block, of.r, of.tap + rows.from);
+          const auto ahead = fetchDistance(call, call.gradientPixel, call.gradientLine, call.gradientImage);
+          call.gradientAhead = readsFromMemory_ && i + rows.from == 0 ? ahead : 0;
           kernels_.gradient[blocks.size()][rows.size()](call);
         }
       }
       call.accumulate = accumulates;
+      call.gradientAhead = 0;
     }
   }
 
@@ -435,7 +439,7 @@ class FewChannelsBackwardWeights final : public ConvPlan {
   FewChannelsInside inside_;
   WeightTiles tiles_;
   std::optional<JoinedTiles> joined_;  // whose blocks `tiles_` has
-  bool readsInside_ = false;
+  bool readsInside_ = false, readsFromMemory_;
   int linesInTurn_;  // in which order sums are added, so for any number of workers
   int imagesTogether_;
   std::size_t tasks_ = 1;

@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "compute/conv/algorithms.hpp"
+#include "compute/conv/algorithms/caching.hpp"
 #include "compute/conv/algorithms/weight_tiles.hpp"
 #include "compute/conv/cost.hpp"
 #include "compute/conv/layout.hpp"
@@ -23,6 +24,7 @@ class FewOutputs final : public ConvPlan {
         description_(d),
         kernels_(kernels),
         tiles_(tiles),
+        readsFromMemory_(readsFromMemory(d)),
         in_(blockSteps(d.inputLayout, d.shape.inChannels, d.shape.height, d.shape.width)),
         out_(blockSteps(d.outputLayout, d.shape.outChannels, d.shape.outHeight, d.shape.outWidth)) {
     // Lines whose input is still in the L2 cache when the next tap reads it, of as many blocks as a tile has.
@@ -139,9 +141,17 @@ class FewOutputs final : public ConvPlan {
         call.gradient =
             input + from * call.gradientLine + dy * s.width * in_.pixel + left * call.gradientPixel + dx * in_.pixel;
         const float* const pixel = gradient + from * call.inputLine + left * out_.pixel;
+        const bool isInputNew = readsFromMemory_ && r < s.strideHeight && t < s.strideWidth;
+        const bool isGradientNew = readsFromMemory_ && r + t == 0 && blocks.from == 0;
         for (const WeightTiles::Part& rows : tiles_.lastRowParts) {
           call.input = pixel + rows.from;
           call.output = ofTap + rows.from * sumRow();
+          call.inputAhead = isGradientNew && rows.from == 0
+                                ? fetchDistance(call, call.inputPixel, call.inputLine, call.inputImage)
+                                : 0;
+          call.gradientAhead = isInputNew && rows.from == 0
+                                   ? fetchDistance(call, call.gradientPixel, call.gradientLine, call.gradientImage)
+                                   : 0;
           kernels_.gradient[blocks.size()][rows.size()](call);
         }
       }
@@ -163,6 +173,7 @@ class FewOutputs final : public ConvPlan {
   Description description_;
   const KernelSet& kernels_;
   WeightTiles tiles_;  // blocks are of input channels, and rows output channels
+  bool readsFromMemory_;
   BlockSteps in_, out_;
   int linesAtOnce_ = 1;
   std::size_t pixelParts_ = 1;

@@ -9,8 +9,9 @@
 namespace tacc::conv {
 namespace TACC_CONV_ISA {
 
-/// The gradient is fetched so many pixels before it is used: each block of channels is in another page.
-constexpr int joinedPixelsAhead = 8;
+/// The gradient is fetched so many pixels before it is used: each block of channels is in another page, and what comes
+/// from memory takes as long as some dozens of pixels are multiplied.
+constexpr int joinedPixelsAhead = 96;
 
 template <int kBlocks, int kLines, int kColumns>
 void joinedLines(const JoinedLinesCall& call) {
