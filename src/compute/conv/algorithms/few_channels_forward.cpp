@@ -126,7 +126,9 @@ class FewChannelsForward final : public ConvPlan {
     const double bytesOfMemory = description_.outputLayout == taccLayoutNhwc ? 9 : 12;
     const double moved =
         hasFarCaches() ? farTransferCycles(bytes, 12) : transferCycles(touchedBytes(description_), bytesOfMemory);
-    return std::max(cycles, moved) / assumedHertz;
+    const double beside =
+        nearMemoryCycles(description_, cycles) - (shape().isProduct() ? nearSingleCycles(description_) : 0);
+    return std::max(cycles + beside, moved) / assumedHertz;
   }
 
   void pack(const float* weights, float* packed) const override {
