@@ -70,7 +70,7 @@ inline NearNhwcResult nearNhwcResult(const Description& d) {
 /// What tiles that write such a result, some blocks of a pixel at a time, take beside so many cycles of products: a
 /// result that goes to memory drives what is read out of the caches, too. Products hide what comes meanwhile.
 inline double nearMemoryCycles(const Description& d, double products) {
-  constexpr double ofLine = 8, readBytes = 12, hidden = 0.45;
+  constexpr double ofLine = 8, readBytes = 9, hidden = 0.45;
   const NearNhwcResult result = nearNhwcResult(d);
   if (result.pixels == 0) return 0;
   const double last = coreModel().lastCacheBytes, read = touchedBytes(d) - result.bytes();
