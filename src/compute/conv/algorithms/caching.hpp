@@ -68,6 +68,44 @@ inline std::ptrdiff_t fetchDistance(const GradientCall& call, std::ptrdiff_t pix
   return call.lines == 1 ? pixelsAhead * pixel : ceilDivide(pixelsAhead, call.pixels) * line;
 }
 
+/// Of the result, forward or backward to the data, in NHWC without groups, where caches are near; 0 pixels elsewhere.
+struct NearNhwcResult {
+  int channels = 0;
+  double pixels = 0;
+  double bytes() const { return pixels * channels * static_cast<double>(sizeof(float)); }
+};
+inline NearNhwcResult nearNhwcResult(const Description& d) {
+  const Shape& s = d.shape;
+  const bool isForward = d.pass == taccConvForward;
+  const bool isOne = s.groups == 1 && (isForward ? d.outputLayout : d.inputLayout) == taccLayoutNhwc;
+  if (hasFarCaches() || !isOne || d.pairs.areRead || d.pairs.areWritten) return {};
+  if (isForward) return {s.outChannels, double(s.batch) * s.outHeight * s.outWidth};
+  return {s.inChannels, double(s.batch) * s.height * s.width};
+}
+
+/// What tiles that write such a result, some blocks of a pixel at a time, take beside so many cycles of products: a
+/// result that goes to memory drives what is read out of the caches, too. Products hide what comes meanwhile.
+inline double nearMemoryCycles(const Description& d, double products) {
+  constexpr double ofLine = 8, readBytes = 9, hidden = 0.45;
+  const NearNhwcResult result = nearNhwcResult(d);
+  if (result.pixels == 0) return 0;
+  const double last = coreModel().lastCacheBytes, read = touchedBytes(d) - result.bytes();
+  const double lines = result.channels <= blockLength ? double(result.channels) / blockLength
+                                                      : ceilDivide(result.channels, blockLength);  // of a pixel
+  const double written = std::clamp(2 * result.bytes() / last - 1, 0.0, 1.0) * ofLine * lines * result.pixels;
+  return std::max(0.0, written + (result.bytes() + read > last ? read / readBytes : 0) - hidden * products);
+}
+
+/// What tiles of long vectors take less where there is a single block of results: one is over before the end of the one
+/// before is. Not where results that share lines of the cache leave the L2 cache.
+inline double nearSingleCycles(const Description& d) {
+  constexpr double ofPixel = 1;
+  const NearNhwcResult result = nearNhwcResult(d);
+  if (!d.hasTwoWideUnits || result.channels > blockLength) return 0;
+  const double beyond = std::clamp((result.bytes() / static_cast<double>(l2CacheBytes()) - 1) / 3, 0.0, 1.0);
+  return ofPixel * (result.channels < blockLength ? 1 - beyond : 1) * result.pixels;
+}
+
 /// What groups that cut blocks cost beside their products: each brings lines of the cache that others use too, for each
 /// of them again where an image is more than a cache holds. From near caches hardware brings most of them in time.
 inline double cutGroupCycles(const Description& d) {

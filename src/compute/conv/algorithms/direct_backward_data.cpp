@@ -25,10 +25,10 @@ const Phase& leadOf(const std::vector<Phase>& phases) {
   return lead == phases.end() ? phases.front() : *lead;
 }
 
-/// For one image by the model.
-double cyclesOf(const std::vector<Phase>& phases) {
+/// For one image by the model; `ofTaps`: of those that have some.
+double cyclesOf(const std::vector<Phase>& phases, bool ofTaps = false) {
   double cycles = 0;
-  for (const Phase& phase : phases) cycles += phase.driver.cycles();
+  for (const Phase& phase : phases) cycles += ofTaps && phase.taps.empty() ? 0 : phase.driver.cycles();
   return cycles;
 }
 
@@ -78,13 +78,17 @@ class DirectBackwardData final : public ConvPlan {
 
   std::size_t packedFloats() const override { return packedFloats_; }
   double predictedSeconds() const override {
-    double ofImage = cyclesOf(phases_);
+    // Far from the caches, zeros that are written once more cost what they do anywhere.
+    const bool isCleared = clearsFirst() && !hasFarCaches();
+    double ofImage = cyclesOf(phases_, isCleared);
     if (phases_.size() == 1) ofImage = std::max(ofImage, phases_.front().driver.storingCycles());
     double cycles = ofImage * double(shape().lines()) * shape().groups;
     if (phases_.size() > 1) {
       const double bytes =
           double(shape().batch) * shape().inBlocks() * static_cast<double>(shape().inPlane()) * sizeof(float);
-      if (isNonTemporal_ && hasFarCaches()) {
+      if (isCleared) {  // pixels of a few phases are written over
+        cycles += partOfTaps() * transferCycles(bytesOfImages(), bytesOfPhases());
+      } else if (isNonTemporal_ && hasFarCaches()) {
         cycles = streamedPhaseCycles(cycles, bytes);
       } else {  // phase by phase, lines of the cache are written in no order that hardware looks ahead in
         cycles += isNonTemporal_ ? streamedCycles(bytes, bytesOfPhases()) : transferCycles(bytes, bytesOfPhases());
@@ -95,6 +99,7 @@ class DirectBackwardData final : public ConvPlan {
                                                            shape().inBlocks() * sizeof(float),
                                                        bytesOfMemory));
     }
+    if (phases_.size() == 1) cycles += nearMemoryCycles(description_, cycles) - nearSingleCycles(description_);
     return (cycles + apartCycles() + cutGroupCycles(description_)) / assumedHertz;
   }
 
@@ -171,6 +176,16 @@ class DirectBackwardData final : public ConvPlan {
   std::ptrdiff_t imageFloats() const {
     return std::ptrdiff_t{shape().height} * shape().width * shape().inChannels;  // in NHWC
   }
+  /// Of all, in NHWC.
+  double bytesOfImages() const {
+    return double(shape().batch) * static_cast<double>(imageFloats()) * static_cast<double>(sizeof(float));
+  }
+  /// The part of the phases that any tap finds.
+  double partOfTaps() const {
+    const auto found =
+        std::count_if(phases_.begin(), phases_.end(), [](const Phase& phase) { return !phase.taps.empty(); });
+    return static_cast<double>(found) / static_cast<double>(phases_.size());
+  }
   void clearImages(const Buffers& buffers, TaskPart images) const {
     std::fill(buffers.result + static_cast<std::ptrdiff_t>(images.from) * imageFloats(),
               buffers.result + static_cast<std::ptrdiff_t>(images.to) * imageFloats(), 0.0F);
@@ -189,12 +204,12 @@ class DirectBackwardData final : public ConvPlan {
   double apartCycles() const {
     if (description_.inputLayout != taccLayoutNhwc) return 0;
     constexpr double ofBlock = 12, clearedBytes = 32, bytesOfMemory = 9;
-    const double bytes = double(shape().batch) * static_cast<double>(imageFloats()) * sizeof(float);
-    if (clearsFirst()) return bytes / clearedBytes + transferCycles(bytes, bytesOfMemory);
-    const auto empty =
-        std::count_if(phases_.begin(), phases_.end(), [](const Phase& phase) { return phase.taps.empty(); });
+    if (clearsFirst()) {
+      const double cleared = bytesOfImages() / clearedBytes, moved = transferCycles(bytesOfImages(), bytesOfMemory);
+      return hasFarCaches() ? cleared + moved : std::max(cleared, moved);
+    }
     const double pixels = double(shape().batch) * shape().height * shape().width;
-    return ofBlock * pixels * shape().inBlocks() * static_cast<double>(empty) / static_cast<double>(phases_.size());
+    return ofBlock * pixels * shape().inBlocks() * (1 - partOfTaps());
   }
 
   void runPhase(const Buffers& buffers, const Phase& phase, const TaskPartition::Task& task, bool fetchesInput) const {

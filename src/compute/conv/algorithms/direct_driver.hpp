@@ -28,6 +28,7 @@ struct DirectShape {
   int lastOuts = blockLength;  // channels of the last of these
   bool isCut = false;          // behind which another pixel begins, as in NHWC: no more than they are written
   int images = 1;              // that are written one after the other, as far as prices go
+  bool skipsPixels = false;    // of the tensor that is written: others are between, as far as prices go
   int outHeight, outWidth;
   std::ptrdiff_t outPixel, outLine, outPlane;
   int strideHeight, strideWidth;
@@ -197,8 +198,8 @@ class DirectDriver {
   /// What writing an image costs whose blocks of a pixel follow each other, `blocks` of them at once, where it is too
   /// large for the L2 cache: beside its products, which take so many cycles.
   double apartLineCycles(int blocks, double products) const;
-  /// Of that, where caches are near: pixels that are no whole lines, of which most stores are to two.
-  double nearCutCycles(double lines, double products) const;
+  /// Of that, where caches are near, of so many lines of the cache.
+  double nearLineCycles(int blocks, double lines, double products) const;
   /// For so many blocks of output.
   Blocking chooseBlocking(int outBlocks) const;
   /// For the last block and a half of output, or the only half, where it can be computed without the other half and it

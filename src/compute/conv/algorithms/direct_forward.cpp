@@ -34,7 +34,9 @@ class DirectForward final : public ConvPlan {
   double predictedSeconds() const override {
     const Shape& s = shape();
     const double ofImage = std::max(driver_.cycles(), driver_.storingCycles());
-    const double cycles = ofImage * s.lines() * s.groups + cutGroupCycles(description_);
+    const double products = ofImage * s.lines() * s.groups;
+    const double cycles = products + cutGroupCycles(description_) + nearMemoryCycles(description_, products) -
+                          nearSingleCycles(description_);
     // Some blocks of a pixel at a time, of NHWC, come to memory in less order; far caches have it in their own rate.
     const double bytesOfMemory = !hasFarCaches() && description_.outputLayout == taccLayoutNhwc ? 9 : 12;
     const double bytes = touchedBytes(description_), moved = transferCycles(bytes, bytesOfMemory);

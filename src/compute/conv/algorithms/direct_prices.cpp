@@ -21,6 +21,11 @@ constexpr double bytesOfWeights = 9;
 
 // What a run of values costs beside its products. Permuted, several of them are one, where a block is one vector.
 constexpr double cyclesOfRun = 4, cyclesOfPermutedRun = 1;
+/// More of a run of a single value, where a tile of one long vector is over before what a run costs beside it; less of
+/// several, and none from so many on.
+constexpr double cyclesOfShortRun = 8, leastLongRun = 7;
+
+constexpr double bytesOfL1 = 32 * 1024;
 
 /// What reading a value costs whose line of the cache another pixel of the tile has driven out of the L1 cache.
 constexpr double cyclesOfLostLine = 0.6;
@@ -102,12 +107,15 @@ double DirectDriver::cyclesOfLine(double blocks, int tiles, double inside) const
   const double runsOfTap = shape_.isScattered ? 0 : inside * static_cast<double>(shape_.inCounts.size());
   const double valuesOfRun = runsOfTap > 0 ? ofTap / runsOfTap : 0;
   const double ofPermutedRun = kernels_.fmaLanes == blockLength ? cyclesOfPermutedRun : coreModel().permutedRun;
+  const bool areShort = vectors == 1 && hasTwoWideUnits(kernels_) && !hasFarCaches() && shape_.taps.size() > 1;
+  const double ofShortRun =
+      areShort ? cyclesOfShortRun * std::clamp((leastLongRun - valuesOfRun) / (leastLongRun - 1), 0.0, 1.0) : 0;
   const auto cyclesOfTaps = [&](int taps, int pixels, int used) {
     const double row = cyclesOfRow(pixels, used) + (used < kept ? inputCycles : inputCycles + cyclesOfLostLine) * used;
     // Sums that wait for themselves leave time for what a run costs beside.
     const double waiting = std::max(0.0, latencyCycles - productCycles(kernels_, blocks, used));
-    return taps * (ofTap * row + runsOfTap * std::max(0.0, (shape_.isPermuted ? ofPermutedRun : cyclesOfRun) -
-                                                               valuesOfRun * waiting));
+    const double ofRun = shape_.isPermuted ? ofPermutedRun : cyclesOfRun + ofShortRun;
+    return taps * (ofTap * row + runsOfTap * std::max(0.0, ofRun - valuesOfRun * waiting));
   };
   // As makeTiles() does.
   const auto cyclesOfTile = [&](const auto& self, int x, int pixels) -> double {
@@ -149,21 +157,21 @@ double DirectDriver::apartLineCycles(int blocks, double products) const {
   constexpr double ofCutLine = 50;
   const double lines = double(shape_.outHeight) * shape_.outWidth * shape_.outBlocks;
   if (!hasApartBlocks()) return 0;
-  if (!hasFarCaches()) return shape_.outBlocks > blocks ? nearCutCycles(lines, products) : 0;
+  if (!hasFarCaches()) return nearLineCycles(blocks, lines, products);
   if (staysInL2(static_cast<std::size_t>(lines * shape_.images) * bytesOfRow)) return 0;
   const double apart = kernels_.fmaLanes == blockLength ? lines * ofLine / blocks : 0;
   return apart + (shape_.isCut && shape_.outBlocks > blocks ? std::max(0.0, ofCutLine * lines - products) : 0);
 }
 
-double DirectDriver::nearCutCycles(double lines, double products) const {
-  // Of a line of the cache that the tiles of two groups of blocks write; more by and by from the size of the L2 cache
-  // to four times that. Products hide some of it.
-  constexpr double ofLine = 1.6, ofLineMore = 3, hidden = 0.05;
-  if (!shape_.isCut || !hasTwoWideUnits(kernels_)) return 0;
-  const auto cache = static_cast<double>(l2CacheBytes());
-  const double bytes = lines * shape_.images * static_cast<double>(bytesOfRow);
-  const double beyond = std::clamp((bytes / cache - 1) / 3, 0.0, 1.0);
-  return std::max(0.0, (ofLine + ofLineMore * beyond) * lines - hidden * products);
+double DirectDriver::nearLineCycles(int blocks, double lines, double products) const {
+  // Of a line of the cache: of those of a pixel that are written by several groups of blocks, or by one of two blocks,
+  // and of those that the tiles of two groups write. Products hide some of it.
+  constexpr double ofPart = 1.5, ofPair = 1.2, ofCutLine = 1, hidden = 0.05;
+  if (!hasTwoWideUnits(kernels_) || lines * shape_.images * static_cast<double>(bytesOfRow) <= bytesOfL1) return 0;
+  const bool isParted = shape_.outBlocks > blocks, isCut = isParted && shape_.isCut;
+  double ofLine = isCut ? ofCutLine : 0;
+  if (!shape_.skipsPixels) ofLine += isParted ? ofPart : shape_.isCut ? 0 : ofPair;
+  return std::max(0.0, ofLine * lines - hidden * products);
 }
 
 double DirectDriver::storingCycles() const {

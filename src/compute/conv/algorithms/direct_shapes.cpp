@@ -109,6 +109,7 @@ std::vector<BackwardPhase> backwardPhases(const Shape& s, taccLayout_t inLayout,
   c.outBlocks = ceilDivide(s.inPerGroup(), blockLength);
   c.lastOuts = s.inPerGroup() - (c.outBlocks - 1) * blockLength;
   c.isCut = !hasWholeBlocks(inLayout, s.inPerGroup());
+  c.skipsPixels = s.strideHeight > 1 || s.strideWidth > 1;
   c.images = s.batch;
   if (inLayout == taccLayoutNhwc || outLayout == taccLayoutNhwc) c.groupsOfPixel = s.groups;
   c.outPixel = s.strideWidth * in.pixel;

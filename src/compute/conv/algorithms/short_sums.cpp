@@ -142,25 +142,34 @@ class ShortSums final : public ConvPlan {
           double(c.batch) * c.outHeight * (ofLine + ofStrip * tiles_.strips() + inside * (tiles_.cycles() + copied));
     }
     const double written = double(c.batch) * static_cast<double>(imageStep()) * c.outChannels * sizeof(float);
-    constexpr double clearedBytes = 32;  // a cycle
-    if (spreads_) cycles += written / clearedBytes;
+    constexpr double clearedBytes = 32;    // a cycle
+    constexpr double ofClearedLine = 140;  // where two long products a cycle leave no time for it
+    const bool isNear = hasWideUnits_ && !hasFarCaches();
+    if (spreads_ && isNear) cycles += ofClearedLine * c.batch * c.outHeight;
+    const double products = cycles, cleared = spreads_ ? written / clearedBytes : 0;
+    cycles += cleared;
     // Lines that strides leave out are not read, of the image, nor of the cache.
     const double readLines = std::min<double>(c.height, double(c.outHeight) * c.kernelHeight);
     const bool skipsLines = (double(c.strideWidth) - c.kernelWidth) * c.inChannels > blockLength;
     const double readPixels = skipsLines ? std::min<double>(c.width, double(c.outWidth) * c.kernelWidth) : c.width;
     const double read = double(c.batch) * readLines * readPixels * c.inChannels * sizeof(float);
     constexpr double bytesOfMemory = 12;
-    const double moved = isNonTemporal_ ? streamedCycles(written, bytesOfMemory) + transferCycles(read, bytesOfMemory)
-                                        : transferCycles(written + read, bytesOfMemory);
+    const double moved =
+        std::max(plainlyStoredCycles(written, read),
+                 isNonTemporal_ ? streamedCycles(written, bytesOfMemory) + transferCycles(read, bytesOfMemory)
+                                : transferCycles(written + read, bytesOfMemory));
     // Products of short vectors take long enough to hide what is fetched meanwhile.
     const double near = storingCycles(written, cycles);
     // Over those of the cache no hardware looks ahead, and nothing here fetches them.
     constexpr double bytesOfSkipping = 3;
     const bool isLate = skipsLines && !hasFarCaches() && read > 2 * static_cast<double>(l2CacheBytes());
     // Nor does it over memory as soon as tiles of long vectors would need it.
-    const bool isOfMemory = hasWideUnits_ && !hasFarCaches() && read > coreModel().lastCacheBytes;
-    const double late = isLate ? read / bytesOfSkipping : isOfMemory ? transferCycles(read, 9) : 0;
-    return (late + std::max(near, areShort_ ? std::max(cycles, moved) : overlappedCycles(cycles, moved))) /
+    // What is written drives what is read out of the last cache, too.
+    const bool isOfMemory = isNear && read + written > coreModel().lastCacheBytes;
+    const double late = isLate ? read / bytesOfSkipping : isOfMemory ? read / 9 : 0;
+    if (spreads_ && isNear) return (late + spreadCycles(products, std::max(cleared, moved))) / assumedHertz;
+    return (late + unfetchedCycles(written) +
+            std::max(near, areShort_ ? std::max(cycles, moved) : overlappedCycles(cycles, moved))) /
            assumedHertz;
   }
 
@@ -203,6 +212,26 @@ class ShortSums final : public ConvPlan {
   }
 
  private:
+  /// Zeros are there before the products between them begin; long products hide some of what moves.
+  static double spreadCycles(double products, double moved) {
+    constexpr double most = 0.7, ofLonger = 0.5;
+    return products + moved - std::min(most * moved, ofLonger * std::max(0.0, products - moved));
+  }
+  /// Whether a result of so many bytes is read from memory, as it goes there, because it is stored plainly. Where
+  /// vectors are long and caches near.
+  bool isReadToWrite(double written) const {
+    return hasWideUnits_ && !hasFarCaches() && !isNonTemporal_ && !spreads_ && written > coreModel().lastCacheBytes;
+  }
+  /// Where it is, what moves takes.
+  double plainlyStoredCycles(double written, double read) const {
+    constexpr double writtenBytes = 8, readBytes = 12;
+    return isReadToWrite(written) ? written / writtenBytes + read / readBytes : 0;
+  }
+  /// Where it is and nothing fetches it before, what stores wait for beside.
+  double unfetchedCycles(double written) const {
+    constexpr double ofLine = 6;
+    return isReadToWrite(written) && !fetchesOutput_ ? ofLine * written / (blockLength * sizeof(float)) : 0;
+  }
   /// With what storing `written` bytes to the L2 cache takes. From a quarter of that cache on it takes longer, and some
   /// of it is not hidden behind the products.
   double storingCycles(double written, double products) const {
