@@ -12,6 +12,7 @@
 #include "core/error.hpp"
 #include "core/fork.hpp"
 #include "core/quiet_thread.hpp"
+#include "core/uncancelled.hpp"
 
 namespace tacc {
 
@@ -294,6 +295,7 @@ taccComm::taccComm() = default;
 taccComm::~taccComm() = default;
 
 void taccComm::waitForTurns() {
+  const tacc::Uncancelled wait;
   if (tacc::Visit::ofThisThread(*this) != nullptr) tacc::failOnOwnThread();  // a stream's, which would wait for itself
   if (!sequencer.waitIdle()) {
     tacc::fail(taccRemoteError, "the communicator was aborted while this call waited for the work of its streams");
