@@ -31,8 +31,8 @@ inline const CLI::Validator isPositive =
 inline const CLI::Validator isNotNegative =
     numberThat("NONNEGATIVE", "a number from 0 up", [](double value) { return value >= 0; });
 
-/// An empty value is a variable of a script that is not set: taken for none, what was asked for would be missing without
-/// a word.
+/// An empty value is a variable of a script that is not set: taken for none, what was asked for would be missing
+/// without a word.
 inline void refuseEmptyValues(const CLI::App& app) {
   for (const CLI::Option* option : app.get_options()) {
     if (option->get_expected_min() < 1 || option->get_items_expected_min() < 1) continue;
