@@ -311,7 +311,7 @@ class Cluster:
     def build(self, shape):
         """Makes the cluster, the core last. Whoever calls this destroys what a failure leaves behind."""
         self.shape = shape
-        self.holds = can_hold()
+        self.holds = any(node.delay for node in [*shape.hosts, *shape.switches.values()]) and can_hold()
         hosts = list(enumerate(shape.hosts, 1))
         names = "127.0.0.1 localhost\n" + "".join(f"{address(host)} {node.name}\n" for host, node in hosts)
         started = [self._hold(switch, ["--net"], SWITCH) for switch in shape.switches]

@@ -75,6 +75,10 @@ void failCommunicator(taccComm_t comm, const Error& error) noexcept {
 
 Error describe(const std::exception_ptr& exception, const char* function, taccComm_t comm) {
   const std::string caller = describeCaller(function, comm);
+  if (exception == nullptr)
+    return {
+        taccInternalError,
+        fmt::format("{}: {}", caller, errorOf(exception, noRank, [function] { return std::string(function); }).what())};
   try {
     std::rethrow_exception(exception);
   } catch (const Error& error) {

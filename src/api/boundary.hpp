@@ -6,6 +6,7 @@
 #include <string>
 
 #include "core/error.hpp"
+#include "core/uncancelled.hpp"
 #include "tacc/tacc.h"
 
 namespace tacc {
@@ -45,9 +46,17 @@ taccResult_t guard(const char* function, taccComm_t comm, Body&& body) noexcept 
   }
 }
 
+/// guard() for what may wait, or reads and writes files.
+template <class Body>
+taccResult_t guardLong(const char* function, taccComm_t comm, Body&& body) noexcept {
+  const Uncancelled whole;
+  return guard(function, comm, body);
+}
+
 /// guard() for the calls that all ranks make and that no group records.
 template <class Body>
 taccResult_t guardOfAll(const char* function, taccComm_t comm, Body&& body) noexcept {
+  const Uncancelled whole;
   try {
     body();
     return taccSuccess;
@@ -59,6 +68,7 @@ taccResult_t guardOfAll(const char* function, taccComm_t comm, Body&& body) noex
 /// guard() for the calls that all ranks make, which a group may record.
 template <class Body>
 taccResult_t guardCall(const char* function, taccComm_t comm, Body&& body) noexcept {
+  const Uncancelled whole;
   try {
     body();
     return taccSuccess;

@@ -14,7 +14,7 @@
 using tacc::CenterCall;
 using tacc::checkPointer;
 using tacc::fail;
-using tacc::guard;
+using tacc::guardLong;
 
 namespace {
 
@@ -64,7 +64,7 @@ void checkNumbers(const void* numbers, const char* name) {
 
 taccResult_t taccCenterCreate(taccCenter_t* center, taccUniqueId* id, size_t count, const float* initial,
                               const taccCenterConfig_t* config) {
-  return guard("taccCenterCreate", nullptr, [&] {
+  return guardLong("taccCenterCreate", nullptr, [&] {
     checkPointer(center, "center");
     checkPointer(id, "id");
     checkCount(count);
@@ -77,7 +77,7 @@ taccResult_t taccCenterCreate(taccCenter_t* center, taccUniqueId* id, size_t cou
 
 taccResult_t taccCenterConnect(taccCenter_t* center, const taccUniqueId* id, size_t count,
                                const taccCenterConfig_t* config) {
-  return guard("taccCenterConnect", nullptr, [&] {
+  return guardLong("taccCenterConnect", nullptr, [&] {
     checkPointer(center, "center");
     checkPointer(id, "id");
     checkCount(count);
@@ -86,7 +86,7 @@ taccResult_t taccCenterConnect(taccCenter_t* center, const taccUniqueId* id, siz
 }
 
 taccResult_t taccCenterExchange(taccCenter_t center, float* weights, float alpha) {
-  return guard("taccCenterExchange", nullptr, [&] {
+  return guardLong("taccCenterExchange", nullptr, [&] {
     const CenterCall call(center);
     checkNumbers(weights, "weights");
     if (!std::isfinite(alpha) || alpha < 0)
@@ -99,7 +99,7 @@ taccResult_t taccCenterExchange(taccCenter_t center, float* weights, float alpha
 }
 
 taccResult_t taccCenterRead(taccCenter_t center, float* values) {
-  return guard("taccCenterRead", nullptr, [&] {
+  return guardLong("taccCenterRead", nullptr, [&] {
     const CenterCall call(center);
     checkNumbers(values, "values");
     call.center().read(values);
@@ -107,7 +107,7 @@ taccResult_t taccCenterRead(taccCenter_t center, float* values) {
 }
 
 taccResult_t taccCenterWrite(taccCenter_t center, const float* values) {
-  return guard("taccCenterWrite", nullptr, [&] {
+  return guardLong("taccCenterWrite", nullptr, [&] {
     const CenterCall call(center);
     checkNumbers(values, "values");
     call.center().write(values);
@@ -115,7 +115,7 @@ taccResult_t taccCenterWrite(taccCenter_t center, const float* values) {
 }
 
 taccResult_t taccCenterInfo(taccCenter_t center, taccCenterInfo_t* info) {
-  return guard("taccCenterInfo", nullptr, [&] {
+  return guardLong("taccCenterInfo", nullptr, [&] {
     const CenterCall call(center);
     checkPointer(info, "info");
     if (info->size < sizeof info->size || info->size > sizeof *info)
@@ -131,7 +131,7 @@ taccResult_t taccCenterInfo(taccCenter_t center, taccCenterInfo_t* info) {
 
 taccResult_t taccCenterDestroy(taccCenter_t center) {
   if (center == nullptr) return taccSuccess;
-  return guard("taccCenterDestroy", nullptr, [&] {
+  return guardLong("taccCenterDestroy", nullptr, [&] {
     CenterCall call(center);
     call.remove();
   });

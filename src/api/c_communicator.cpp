@@ -19,8 +19,8 @@
 
 using tacc::Communicator;
 using tacc::Entry;
-using tacc::guard;
 using tacc::guardCall;
+using tacc::guardLong;
 using tacc::Life;
 using tacc::Needs;
 using tacc::Observer;
@@ -125,7 +125,7 @@ taccResult_t taccCommInitEnv(taccComm_t* comm, const taccConfig_t* config) {
 }
 
 taccResult_t taccCommInitAll(taccComm_t* comms, int ndev, const int* /*devlist*/) {
-  return guard("taccCommInitAll", nullptr, [&] {
+  return guardLong("taccCommInitAll", nullptr, [&] {
     tacc::checkPointer(comms, "comms");
     if (ndev < 1) tacc::fail(taccInvalidArgument, "ndev is {}; it must be at least 1", ndev);
     std::vector<std::unique_ptr<Communicator>> made;
@@ -163,14 +163,14 @@ taccResult_t taccCommSplit(taccComm_t comm, int color, int key, taccComm_t* newc
 }
 
 taccResult_t taccCommFinalize(taccComm_t comm) {
-  return guard("taccCommFinalize", comm, [&] {
+  return guardLong("taccCommFinalize", comm, [&] {
     const Entry entry(comm);
     end(*comm, Life::finalized);
   });
 }
 
 taccResult_t taccCommDestroy(taccComm_t comm) {
-  return guard("taccCommDestroy", comm, [&] {
+  return guardLong("taccCommDestroy", comm, [&] {
     if (Life life = Life::notJoined;
         tacc::isHandle(comm) && comm->life.compare_exchange_strong(life, Life::destroyed)) {
       tacc::freeHandle(*comm, false);
@@ -184,7 +184,7 @@ taccResult_t taccCommDestroy(taccComm_t comm) {
 }
 
 taccResult_t taccCommAbort(taccComm_t comm) {
-  return guard("taccCommAbort", comm, [&] {
+  return guardLong("taccCommAbort", comm, [&] {
     if (!tacc::isHandle(comm)) tacc::failOnHandle(comm);
     const std::string why = fmt::format("taccCommAbort was called on rank {}", comm->rank.load());
     Life life = comm->life.load();
@@ -203,7 +203,7 @@ taccResult_t taccCommAbort(taccComm_t comm) {
 }
 
 taccResult_t taccCommRevoke(taccComm_t comm) {
-  return guard("taccCommRevoke", comm, [&] {
+  return guardLong("taccCommRevoke", comm, [&] {
     const Observer observer(comm);
     comm->communicator->abort(fmt::format("taccCommRevoke was called on rank {}", comm->rank.load()));
   });
@@ -211,7 +211,7 @@ taccResult_t taccCommRevoke(taccComm_t comm) {
 
 taccResult_t taccCommShrink(taccComm_t comm, const int* excludeRanksList, int excludeRanksCount, taccComm_t* newcomm,
                             const taccConfig_t* config, int shrinkFlags) {
-  return guard("taccCommShrink", comm, [&] {
+  return guardLong("taccCommShrink", comm, [&] {
     const Entry entry(comm);
     tacc::checkNotInGroup(*comm);
     tacc::checkPointer(newcomm, "newcomm");
@@ -232,7 +232,7 @@ taccResult_t taccCommShrink(taccComm_t comm, const int* excludeRanksList, int ex
 }
 
 taccResult_t taccCommAgree(taccComm_t comm, int* flags) {
-  return guard("taccCommAgree", comm, [&] {
+  return guardLong("taccCommAgree", comm, [&] {
     const Entry entry(comm);
     tacc::checkNotInGroup(*comm);
     tacc::checkPointer(flags, "flags");
@@ -248,7 +248,7 @@ taccResult_t taccCommAgree(taccComm_t comm, int* flags) {
 }
 
 taccResult_t taccCommGetAsyncError(taccComm_t comm, taccResult_t* asyncError) {
-  return guard("taccCommGetAsyncError", comm, [&] {
+  return guardLong("taccCommGetAsyncError", comm, [&] {
     tacc::checkPointer(asyncError, "asyncError");
     const Life life = tacc::isHandle(comm) ? comm->life.load() : Life::active;
     if (life == Life::joining || life == Life::notJoined) {

@@ -7,11 +7,11 @@
 #include "compute/conv/tuning.hpp"
 #include "topology/sources/text_file.hpp"
 
-using tacc::guard;
+using tacc::guardLong;
 namespace conv = tacc::conv;
 
 taccResult_t taccConvLoadTuning(const char* file) {
-  return guard("taccConvLoadTuning", nullptr, [&] {
+  return guardLong("taccConvLoadTuning", nullptr, [&] {
     if (file == nullptr) {
       conv::setTuning(nullptr);
       return;

@@ -11,6 +11,7 @@
 
 using tacc::Entry;
 using tacc::guard;
+using tacc::guardLong;
 using tacc::guardOfAll;
 
 namespace {
@@ -96,7 +97,7 @@ taccResult_t taccEasgdCreateAtCenter(taccEasgd_t* easgd, float* weights, size_t 
 
 taccResult_t taccEasgdCreateAtCenters(taccEasgd_t* easgd, float* weights, size_t count, const taccUniqueId* centers,
                                       int slices, const taccEasgdConfig_t* config) {
-  return guard("taccEasgdCreateAtCenters", nullptr, [&] {
+  return guardLong("taccEasgdCreateAtCenters", nullptr, [&] {
     tacc::checkPointer(easgd, "easgd");
     tacc::checkPointer(centers, "centers");
     if (slices < 1 || static_cast<std::size_t>(slices) > std::max<std::size_t>(count, 1))

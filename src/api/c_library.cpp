@@ -9,6 +9,7 @@
 #include "transports/shm/memory_fence.hpp"
 
 using tacc::guard;
+using tacc::guardLong;
 
 taccResult_t taccGetVersion(int* version) {
   return guard("taccGetVersion", nullptr, [&] {
@@ -44,14 +45,14 @@ const char* taccGetErrorString(taccResult_t result) {
 const char* taccGetLastError(taccComm_t comm) { return tacc::lastErrorText(comm); }
 
 taccResult_t taccGetUniqueId(taccUniqueId* uniqueId) {
-  return guard("taccGetUniqueId", nullptr, [&] {
+  return guardLong("taccGetUniqueId", nullptr, [&] {
     tacc::checkPointer(uniqueId, "uniqueId");
     *uniqueId = tacc::makeUniqueId();
   });
 }
 
 taccResult_t taccMemAlloc(void** ptr, size_t bytes) {
-  return guard("taccMemAlloc", nullptr, [&] {
+  return guardLong("taccMemAlloc", nullptr, [&] {
     tacc::checkPointer(ptr, "ptr");
     if (bytes > static_cast<size_t>(PTRDIFF_MAX)) {
       tacc::fail(taccInvalidArgument, "bytes {} is more than an address space has", bytes);
@@ -61,7 +62,7 @@ taccResult_t taccMemAlloc(void** ptr, size_t bytes) {
 }
 
 taccResult_t taccMemReserve(void** ptr, size_t bytes) {
-  return guard("taccMemReserve", nullptr, [&] {
+  return guardLong("taccMemReserve", nullptr, [&] {
     tacc::checkPointer(ptr, "ptr");
     if (bytes > static_cast<size_t>(PTRDIFF_MAX)) {
       tacc::fail(taccInvalidArgument, "bytes {} is more than an address space has", bytes);
@@ -71,11 +72,11 @@ taccResult_t taccMemReserve(void** ptr, size_t bytes) {
 }
 
 taccResult_t taccMemUnshare(void* ptr) {
-  return guard("taccMemUnshare", nullptr, [&] { tacc::unshareLibraryMemory(ptr); });
+  return guardLong("taccMemUnshare", nullptr, [&] { tacc::unshareLibraryMemory(ptr); });
 }
 
 taccResult_t taccMemFree(void* ptr) {
-  return guard("taccMemFree", nullptr, [&] {
+  return guardLong("taccMemFree", nullptr, [&] {
     if (ptr != nullptr) tacc::freeLibraryMemory(ptr);
   });
 }

@@ -12,9 +12,10 @@
 
 using tacc::Entry;
 using tacc::guard;
+using tacc::guardLong;
 
 taccResult_t taccCommRegister(taccComm_t comm, void* buffer, size_t bytes, void** handle) {
-  return guard("taccCommRegister", comm, [&] {
+  return guardLong("taccCommRegister", comm, [&] {
     const Entry entry(comm);
     tacc::checkPointer(buffer, "buffer");
     tacc::checkPointer(handle, "handle");
@@ -29,7 +30,7 @@ taccResult_t taccCommRegister(taccComm_t comm, void* buffer, size_t bytes, void*
 }
 
 taccResult_t taccCommDeregister(taccComm_t comm, void* handle) {
-  return guard("taccCommDeregister", comm, [&] {
+  return guardLong("taccCommDeregister", comm, [&] {
     const Entry entry(comm);
     auto& all = comm->registrations;
     const auto found =

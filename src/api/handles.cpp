@@ -2,6 +2,7 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <chrono>
 #include <deque>
 #include <system_error>
@@ -11,6 +12,7 @@
 #include "core/error.hpp"
 #include "core/fork.hpp"
 #include "core/quiet_thread.hpp"
+#include "core/uncancelled.hpp"
 
 namespace tacc {
 
@@ -52,6 +54,12 @@ class HandlePool {
       const Life life = comm->life.load();
       if (life != Life::destroyed && life != Life::aborted) comm->life.store(Life::inherited);
     }
+  }
+
+  /// Whether this thread is inside a call on any communicator. Looks at all, as only an abort asks.
+  bool hasThisThreadInside() noexcept {
+    const std::lock_guard lock(mutex_);
+    return std::ranges::any_of(all_, [](const auto& comm) { return comm->inside.load() == ::pthread_self(); });
   }
 
   std::uint64_t nextSerial() noexcept { return serial_.fetch_add(1, std::memory_order_relaxed); }
@@ -168,11 +176,31 @@ void freeHandle(taccComm& comm, bool ownEntry) noexcept {
   release(&comm);
 }
 
+namespace {
+
+/// For a thread that is itself in a call, for which those that are inside this communicator may wait: a call of EASGD
+/// for its stream, a group for its other calls, and a function of the program that aborts another communicator for
+/// one that aborts this thread's.
+void freeBehindCalls(taccComm& comm) noexcept {
+  if (comm.inside.load() != pthread_t{} || comm.visitors.load() != 0) {
+    try {
+      startQuietThread([&comm] { freeHandle(comm, false); }).detach();
+      return;
+    } catch (const std::system_error&) {  // no thread: this one waits for the calls
+    }
+  }
+  freeHandle(comm, false);
+}
+
+}  // namespace
+
 void freeAborted(taccComm& comm) noexcept {
   if (Visit* const visit = Visit::ofThisThread(comm); visit != nullptr)
     visit->leaveHandle();
   else if (comm.inside.load() == ::pthread_self())
     comm.isLeftToCall = true;
+  else if (visits != nullptr || HandlePool::instance().hasThisThreadInside())
+    freeBehindCalls(comm);
   else
     freeHandle(comm, false);
 }
@@ -212,18 +240,6 @@ namespace {
   fail(taccInvalidUsage,
        "this thread is inside a call on this communicator; what a call calls (a reduction or an idle function of the "
        "program) can only abort or revoke it");
-}
-
-/// For a stream's thread, for which the program's may wait in a call on this communicator, as those of EASGD do.
-void freeBehindCall(taccComm& comm) noexcept {
-  if (comm.inside.load() != pthread_t{}) {
-    try {
-      startQuietThread([&comm] { freeHandle(comm, false); }).detach();
-      return;
-    } catch (const std::system_error&) {  // no thread: this one waits for the call
-    }
-  }
-  freeHandle(comm, false);
 }
 
 }  // namespace
@@ -266,7 +282,7 @@ Visit::~Visit() {
     return;
   }
   comm_.visitors.fetch_sub(1);
-  if (isLeft_) freeBehindCall(comm_);
+  if (isLeft_) freeBehindCalls(comm_);
 }
 
 CommReference::~CommReference() {
@@ -279,6 +295,7 @@ taccComm::taccComm() = default;
 taccComm::~taccComm() = default;
 
 void taccComm::waitForTurns() {
+  const tacc::Uncancelled wait;
   if (tacc::Visit::ofThisThread(*this) != nullptr) tacc::failOnOwnThread();  // a stream's, which would wait for itself
   if (!sequencer.waitIdle()) {
     tacc::fail(taccRemoteError, "the communicator was aborted while this call waited for the work of its streams");

@@ -8,6 +8,7 @@
 
 #include "core/fork.hpp"
 #include "core/quiet_thread.hpp"
+#include "core/uncancelled.hpp"
 
 namespace tacc {
 
@@ -141,6 +142,7 @@ bool taccStream::idle() {
 }
 
 std::optional<tacc::Error> taccStream::synchronize() {
+  const tacc::Uncancelled wait;
   std::unique_lock lock(mutex_);
   done_.wait(lock, [&, given = givenCount_] { return doneCount_ >= given; });
   return std::exchange(error_, std::nullopt);
@@ -162,6 +164,7 @@ bool taccStream::isDone(std::uint64_t number) {
 }
 
 void taccStream::waitFor(std::uint64_t number) {
+  const tacc::Uncancelled wait;
   std::unique_lock lock(mutex_);
   done_.wait(lock, [&] { return doneCount_ >= number; });
 }
@@ -181,6 +184,7 @@ void taccStream::close() noexcept {
 }
 
 bool taccStream::finish(std::uint64_t number, const Deadline& deadline) {
+  const tacc::Uncancelled wait;
   std::unique_lock lock(mutex_);
   const auto isDone = [&] { return doneCount_ >= number; };
   if (!deadline)
@@ -194,6 +198,7 @@ bool taccStream::finish(std::uint64_t number, const Deadline& deadline) {
 }
 
 void taccStream::stop() {
+  const tacc::Uncancelled wait;
   {
     const std::lock_guard lock(mutex_);
     stopping_ = true;

@@ -63,16 +63,19 @@ taccResult_t submitUnequal(const char* function, taccComm_t comm, taccStream_t s
 
 taccResult_t submitExchange(const char* function, taccComm_t comm, taccStream_t stream,
                             const PointToPoint& operation) noexcept {
-  return guardCall(function, comm, [&] {
+  try {
     const Entry entry(comm);
     checkPointToPoint(*comm, operation, groupIsOpen());
     if (stream != nullptr || groupIsOpen()) [[unlikely]] {
       submitLater(*comm, stream, Unit::exchange(function, operation));
-      return;
+      return taccSuccess;
     }
     comm->waitForStreams();
     comm->communicator->exchange(std::span(&operation, 1));
-  });
+    return taccSuccess;
+  } catch (...) {
+    return recordExceptionInGroup(function, comm);
+  }
 }
 
 }  // namespace tacc

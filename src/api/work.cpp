@@ -10,6 +10,7 @@
 #include "core/exceptions.hpp"
 #include "core/quiet_thread.hpp"
 #include "core/types.hpp"
+#include "core/uncancelled.hpp"
 
 namespace tacc {
 
@@ -68,9 +69,11 @@ void runUnit(taccComm* comm, Unit& unit) {
       comm->communicator->exchange(unit.operations.empty() ? std::span<const PointToPoint>(&unit.operation, 1)
                                                            : std::span<const PointToPoint>(unit.operations));
       break;
-    case Unit::Kind::creation:
+    case Unit::Kind::creation: {
+      const Uncancelled making;
       unit.creation->made = unit.creation->make();
       break;
+    }
     case Unit::Kind::calls:
       unit.calls(*comm->communicator);
       break;
@@ -114,6 +117,11 @@ void abandonUnits(taccComm* comm, std::span<Unit> units, const Error& reason) no
 }
 
 void Batch::run(RunBy by) noexcept {
+  if (lanes.size() == 1) {
+    lanes[0].error = runUnits(lanes[0].comm.get(), lanes[0].units, by);
+    return;
+  }
+  const Uncancelled others;
   std::vector<std::thread> threads;
   for (std::size_t i = 1; i < lanes.size(); ++i) {
     Lane& lane = lanes[i];

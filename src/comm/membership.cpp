@@ -83,7 +83,7 @@ void agreeOnPlaces(Membership& member, Bootstrap& bootstrap, const std::vector<c
 /// Commits the pages that `rank` owns, so that memory that runs out is an Error here and no SIGBUS later. Each rank
 /// does so for its own, from where they are used, so that they lie on its NUMA node.
 void reserveArea(const SharedMemory& memory, const NodeGeometry& geometry, int rank) {
-  const std::size_t begin = rank == 0 ? 0 : NodeSegment::areaOffset(geometry, rank);  // the header is rank 0's
+  const std::size_t begin = NodeSegment::areaOffset(geometry, rank);
   const std::size_t end = NodeSegment::areaOffset(geometry, rank + 1);
   reservePages(memory.fd(), memory.data() + begin, begin, end - begin, segmentPurpose);
 }
@@ -118,7 +118,11 @@ void shareNode(Membership& member, Bootstrap& bootstrap, int ranks, int rank, co
 
   const std::size_t bytes = NodeSegment::bytesFor(geometry);
   auto memory = std::make_shared<SharedMemory>();
-  if (rank == 0) *memory = SharedMemory::create(bytes, segmentPurpose, Reserve::onTouch);
+  if (rank == 0) {
+    *memory = SharedMemory::create(bytes, segmentPurpose, Reserve::onTouch);
+    // Before anybody has it, as whoever finds no room for its own pages posts that in the header.
+    reservePages(memory->fd(), memory->data(), 0, NodeSegment::areaOffset(geometry, 0), segmentPurpose);
+  }
   FileDescriptor descriptor = bootstrap.broadcastDescriptor(rank == 0 ? memory->fd() : -1);
   if (rank == 0)
     descriptor.reset();

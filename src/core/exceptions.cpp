@@ -14,11 +14,24 @@ namespace {
 const Error noMemory(taccSystemError, "out of memory");
 const Error noMemoryToTell(taccInternalError, "unexpected exception, and no memory to say which");
 
+/// What catch (...) caught without an exception to point at: of another language, or the unwinding of a thread that a
+/// function of the program ends.
+struct ForeignException : std::exception {
+  const char* what() const noexcept override {
+    return "a function of the program threw what is no exception of C++, or ended its thread";
+  }
+};
+
+[[noreturn]] void rethrow(const std::exception_ptr& what) {
+  if (what == nullptr) throw ForeignException();
+  std::rethrow_exception(what);
+}
+
 Error describeError(const std::exception_ptr& what, int rank, const std::string& doing) {
   const std::string who =
       rank == noRank ? fmt::format("process {}", ::getpid()) : fmt::format("rank {} (process {})", rank, ::getpid());
   try {
-    std::rethrow_exception(what);
+    rethrow(what);
   } catch (const Error& error) {
     return error;
   } catch (const std::bad_alloc&) {
@@ -34,7 +47,7 @@ Error describeError(const std::exception_ptr& what, int rank, const std::string&
 
 Error shortErrorOf(const std::exception_ptr& what) noexcept {
   try {
-    std::rethrow_exception(what);
+    rethrow(what);
   } catch (const Error& error) {
     return error;
   } catch (const std::bad_alloc&) {
@@ -59,7 +72,7 @@ Error errorOf(const std::exception_ptr& what, int rank, const std::function<std:
 
 bool isError(const std::exception_ptr& what) noexcept {
   try {
-    std::rethrow_exception(what);
+    rethrow(what);
   } catch (const Error&) {
     return true;
   } catch (...) {

@@ -1,5 +1,5 @@
-// A communicator that is aborted by a function of the program that one of its own calls has called: nobody waits for
-// a thread that waits for it.
+// A communicator that is aborted by a function of the program that one of its own calls has called, or a call on
+// another one: nobody waits for a thread that waits for it.
 #include <gtest/gtest.h>
 #include <pthread.h>
 #include <tacc/tacc.h>
@@ -61,6 +61,74 @@ TEST(OwnAbort, InAStreamThatTheProgramsGroupWaitsFor) {
     }
   }
   for (taccComm_t const comm : other) EXPECT_TACC(taccCommAbort(comm));
+}
+
+using Pair = std::array<taccComm_t, 2>;  // the ranks of a communicator
+
+/// Those that no function has aborted.
+void abortLeft(const Pair& comms) {
+  for (taccComm_t const comm : comms) {
+    if (comm != nullptr) {
+      EXPECT_TACC(taccCommAbort(comm));
+    }
+  }
+}
+
+/// The communicators have a thread each of their group's, which returns when both have.
+TEST(OwnAbort, InOneOfAGroupsCallsOfTheCommunicatorOfAnother) {
+  for (const bool isFirst : {false, true}) {
+    Pair aborted{}, aborting{};
+    ASSERT_TACC(taccCommInitAll(aborted.data(), 2, nullptr));
+    ASSERT_TACC(taccCommInitAll(aborting.data(), 2, nullptr));
+    std::vector<std::thread> threads;
+    for (std::size_t rank = 0; rank < 2; ++rank) {
+      threads.emplace_back([&, rank, other = aborted[rank]] {
+        taccRedOp_t op = taccSum;
+        std::array<float, 2> values{1, 1};
+        ASSERT_TACC(taccRedOpCreateUser(&op, abortLate, &aborted[rank], 1, aborting[rank]));
+        ASSERT_TACC(taccGroupStart());
+        if (isFirst) (void)taccAllReduce(values.data(), values.data(), 1, taccFloat, op, aborting[rank], nullptr);
+        (void)taccAllReduce(&values[1], &values[1], 1, taccFloat, taccSum, other, nullptr);
+        if (!isFirst) (void)taccAllReduce(values.data(), values.data(), 1, taccFloat, op, aborting[rank], nullptr);
+        (void)taccGroupEnd();
+        EXPECT_EQ(values[0], 1) << "the reduction of the program keeps what it has";
+      });
+    }
+    for (std::thread& thread : threads) thread.join();
+    EXPECT_TRUE(aborted[0] == nullptr || aborted[1] == nullptr);
+    abortLeft(aborted);
+    abortLeft(aborting);
+  }
+}
+
+/// Each of two communicators' calls aborts the other communicator, which would be free when its call has returned.
+TEST(OwnAbort, OfTwoThatAbortEachOther) {
+  for (const bool isOnStream : {false, true}) {
+    std::array<Pair, 2> comms{};
+    for (Pair& pair : comms) ASSERT_TACC(taccCommInitAll(pair.data(), 2, nullptr));
+    const std::array<Pair, 2> used = comms;
+    std::vector<std::thread> threads;
+    for (std::size_t which = 0; which < 2; ++which) {
+      for (std::size_t rank = 0; rank < 2; ++rank) {
+        threads.emplace_back([&, rank, which] {
+          taccComm_t const comm = used[which][rank];
+          taccRedOp_t op = taccSum;
+          taccStream_t stream = nullptr;
+          float value = 1;
+          ASSERT_TACC(taccRedOpCreateUser(&op, abortLate, &comms[1 - which][rank], 1, comm));
+          ASSERT_TACC(taccStreamCreate(&stream));
+          (void)taccAllReduce(&value, &value, 1, taccFloat, op, comm, isOnStream ? stream : nullptr);
+          (void)taccStreamSynchronize(stream);
+          EXPECT_TACC(taccStreamDestroy(stream));
+        });
+      }
+    }
+    for (std::thread& thread : threads) thread.join();
+    for (const Pair& pair : comms) {
+      EXPECT_TRUE(pair[0] == nullptr || pair[1] == nullptr);
+      abortLeft(pair);
+    }
+  }
 }
 
 /// Of two, which splits its communicator on a small stack, in another thread therefore, and aborts it there.

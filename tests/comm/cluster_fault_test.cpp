@@ -103,13 +103,27 @@ class HostFaults : public HostRanksTest {
 /// Those that need a network.
 class NetworkFaults : public HostFaults {};
 
+/// A host that is cut off for as long as this lives: the next test has the same hosts.
+struct Unplugged {
+  Unplugged(const VirtualCluster& among, int number) : cluster(among), host(number) {
+    cluster.unplug(host);
+    since = now();
+  }
+  Unplugged(const Unplugged&) = delete;
+  Unplugged& operator=(const Unplugged&) = delete;
+  ~Unplugged() { cluster.plug(host); }
+
+  const VirtualCluster& cluster;
+  int host;
+  double since = 0;
+};
+
 TEST_P(HostFaults, aKilledRankIsNamedInEveryCall) {
-  const VirtualCluster cluster(1, 4);
   int victim = 0;
   for (const NamedCall& named : calls()) {
     victim = (victim + 1) % ranks();
     const RankCall repeated = untilFailure(named.call);
-    Team team(cluster, hosts(), body(victim, 60, repeated));
+    Team team(fourHosts(), hosts(), body(victim, 60, repeated));
     team.awaitStage(1);
     std::this_thread::sleep_for(std::chrono::milliseconds(50));
     const double killed = now();
@@ -121,10 +135,9 @@ TEST_P(HostFaults, aKilledRankIsNamedInEveryCall) {
 }
 
 TEST_P(HostFaults, aRankKilledAtAnyMomentIsNamed) {
-  const VirtualCluster cluster(1, 4);
   for (int repetition = 0; repetition < (isQuick() ? 2 : 8); ++repetition) {
     const int victim = repetition % ranks();
-    Team team(cluster, hosts(), body(-1, 60, streamOfCalls));
+    Team team(fourHosts(), hosts(), body(-1, 60, streamOfCalls));
     team.awaitStage(1);
     std::this_thread::sleep_for(std::chrono::milliseconds(20 + 17 * repetition));
     const double killed = now();
@@ -136,10 +149,9 @@ TEST_P(HostFaults, aRankKilledAtAnyMomentIsNamed) {
 }
 
 TEST_P(HostFaults, aStoppedRankIsNamed) {
-  const VirtualCluster cluster(1, 4);
   for (const int victim : {0, ranks() - 1})
     for (const std::size_t which : {std::size_t{0}, std::size_t{1}}) {
-      Team team(cluster, hosts(), body(victim, 1, calls()[which].call));
+      Team team(fourHosts(), hosts(), body(victim, 1, calls()[which].call));
       team.awaitStage(1);
       const double stopped = now();
       team.signal(victim, SIGSTOP);
@@ -151,20 +163,18 @@ TEST_P(HostFaults, aStoppedRankIsNamed) {
 }
 
 TEST_P(NetworkFaults, anUnpluggedHostIsNamed) {
-  const VirtualCluster cluster(1, 4);
   const int victim = ranks() - 1;
   const int host = hosts().back();
-  Team team(cluster, hosts(), body(-1, 1, streamOfCalls));
+  Team team(fourHosts(), hosts(), body(-1, 1, streamOfCalls));
   team.awaitStage(1);
   std::this_thread::sleep_for(std::chrono::milliseconds(100));
-  cluster.unplug(host);
-  const double unplugged = now();
+  const Unplugged unplugged(fourHosts(), host);
   team.join(-1, 20);
   const bool hasOthers = std::count(hosts().begin(), hosts().end(), host) > 1;
   for (int rank = 0; rank < ranks(); ++rank) {
     const Report& report = team.report(rank);
     EXPECT_TRUE(report.result == taccRemoteError || report.result == taccTimeout) << report.message;
-    EXPECT_LT(report.end - unplugged, isQuick() ? 5 : 2.5) << "rank " << rank << ": " << report.message;
+    EXPECT_LT(report.end - unplugged.since, isQuick() ? 5 : 2.5) << "rank " << rank << ": " << report.message;
     // Those who are cut off can only tell that rank 0 is.
     const int named = hosts()[static_cast<std::size_t>(rank)] == host ? 0 : victim;
     const bool isNamed = std::string(report.message).find("rank " + std::to_string(named)) != std::string::npos;
@@ -174,13 +184,12 @@ TEST_P(NetworkFaults, anUnpluggedHostIsNamed) {
 }
 
 TEST_P(HostFaults, callsThatDifferAreNamed) {
-  const VirtualCluster cluster(1, 4);
   for (const std::size_t count : {std::size_t{4}, large}) {
     const RankCall call = [count](taccComm_t c, int rank) {
       return rank == 1 ? taccAllReduce(buffer(0), buffer(1), count, taccInt32, taccSum, c, nullptr)
                        : allReduce(c, count);
     };
-    Team team(cluster, hosts(), body(-1, 20, call, false));
+    Team team(fourHosts(), hosts(), body(-1, 20, call, false));
     team.join();
     int usage = 0;
     for (int rank = 0; rank < ranks(); ++rank) {
@@ -196,9 +205,8 @@ TEST_P(HostFaults, callsThatDifferAreNamed) {
 }
 
 TEST_P(HostFaults, abortEndsBlockedCallsOnAllHosts) {
-  const VirtualCluster cluster(1, 4);
   const int last = ranks() - 1;
-  Team team(cluster, hosts(), [this, last](const taccUniqueId& id, int rank, Report& report) {
+  Team team(fourHosts(), hosts(), [this, last](const taccUniqueId& id, int rank, Report& report) {
     taccComm_t comm = joinTeam(id, ranks(), rank, configOf(20, 60));
     if (comm == nullptr) return;
     if (rank == 1) waitToBeKilled(report);  // never comes, so that the others wait
@@ -230,10 +238,9 @@ TEST_P(HostFaults, abortEndsBlockedCallsOnAllHosts) {
 
 /// One rank joins without blocking and aborts at some moment of joining, or after it.
 TEST_P(HostFaults, anAbortWhileJoiningIsTold) {
-  const VirtualCluster cluster(1, 4);
   for (int repetition = 0; repetition < (isQuick() ? 2 : 12); ++repetition) {
     const int aborter = repetition % ranks();
-    Team team(cluster, hosts(), [&](const taccUniqueId& id, int rank, Report& report) {
+    Team team(fourHosts(), hosts(), [&](const taccUniqueId& id, int rank, Report& report) {
       taccConfig_t config = configOf(20, 20);
       config.blocking = rank == aborter ? 0 : 1;
       taccComm_t comm = nullptr;
@@ -267,9 +274,8 @@ TEST_P(HostFaults, anAbortWhileJoiningIsTold) {
 }
 
 TEST_P(NetworkFaults, asyncErrorTellsARankThatIsInNoCall) {
-  const VirtualCluster cluster(1, 4);
   const int victim = ranks() - 1;
-  Team team(cluster, hosts(), [this, victim](const taccUniqueId& id, int rank, Report& report) {
+  Team team(fourHosts(), hosts(), [this, victim](const taccUniqueId& id, int rank, Report& report) {
     taccComm_t comm = joinTeam(id, ranks(), rank, configOf(20, 60));
     if (comm == nullptr) return;
     EXPECT_EQ(allReduce(comm, 3), taccSuccess);
@@ -294,9 +300,8 @@ TEST_P(NetworkFaults, asyncErrorTellsARankThatIsInNoCall) {
 }
 
 TEST_P(HostFaults, survivorsShrinkAndGoOn) {
-  const VirtualCluster cluster(1, 4);
   for (const int victim : {0, ranks() - 1}) {
-    Team team(cluster, hosts(), [this, victim](const taccUniqueId& id, int rank, Report& report) {
+    Team team(fourHosts(), hosts(), [this, victim](const taccUniqueId& id, int rank, Report& report) {
       taccComm_t comm = joinTeam(id, ranks(), rank, configOf(20, 60));
       if (comm == nullptr) return;
       EXPECT_EQ(allReduce(comm, 3), taccSuccess);
@@ -328,8 +333,7 @@ TEST_P(HostFaults, survivorsShrinkAndGoOn) {
 }
 
 TEST_P(HostFaults, revokeTellsAllAndShrinkLeavesOutWhomItShall) {
-  const VirtualCluster cluster(1, 4);
-  Team team(cluster, hosts(), [this](const taccUniqueId& id, int rank, Report&) {
+  Team team(fourHosts(), hosts(), [this](const taccUniqueId& id, int rank, Report&) {
     taccComm_t comm = joinTeam(id, ranks(), rank, configOf(20, 60));
     if (comm == nullptr) return;
     if (rank == 0) {

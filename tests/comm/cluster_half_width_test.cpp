@@ -5,9 +5,11 @@
 #include <cmath>
 #include <cstdint>
 #include <fstream>
+#include <map>
 #include <random>
 #include <sstream>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "compute/reduce/reduce.hpp"
@@ -47,16 +49,24 @@ float combine(taccRedOp_t op, float a, float b) {
 
 class HalfWidth : public HostRanksTest {
  protected:
-  /// Of all ranks' drawn numbers, exactly; an average is divided before it is rounded.
-  std::vector<float> exact(std::size_t count, taccRedOp_t op) const {
-    std::vector<float> result = drawn(0, count);
-    for (int rank = 1; rank < ranks(); ++rank) {
-      const std::vector<float> values = drawn(static_cast<std::uint64_t>(rank), count);
-      for (std::size_t i = 0; i < count; ++i) result[i] = combine(op, result[i], values[i]);
-    }
-    if (op == taccAvg)
-      for (float& value : result) value /= static_cast<float>(ranks());
-    return result;
+  using Results = std::map<std::pair<std::size_t, taccRedOp_t>, std::vector<float>>;
+
+  /// Of all ranks' drawn numbers, exactly; an average is divided before it is rounded. For all ranks together, which
+  /// are made afterwards: where each drew the numbers of all, that took longer than the calls.
+  Results exact(const std::vector<std::size_t>& counts, const std::vector<taccRedOp_t>& ops) const {
+    Results results;
+    for (const std::size_t count : counts)
+      for (int rank = 0; rank < ranks(); ++rank) {
+        const std::vector<float> values = drawn(static_cast<std::uint64_t>(rank), count);
+        for (const taccRedOp_t op : ops) {
+          std::vector<float>& result = results[{count, op}];
+          if (rank == 0) result = values;
+          for (std::size_t i = 0; rank > 0 && i < count; ++i) result[i] = combine(op, result[i], values[i]);
+        }
+      }
+    for (auto& [of, result] : results)
+      for (float& value : result) value /= of.second == taccAvg ? static_cast<float>(ranks()) : 1.0f;
+    return results;
   }
 };
 
@@ -69,30 +79,29 @@ std::vector<std::uint16_t> allReduce(taccComm_t comm, int rank, taccDataType_t t
 }
 
 TEST_P(HalfWidth, sumsAreRoundedOnce) {
-  const VirtualCluster cluster(1, 4, hostMbit);
-  runOnHosts(cluster, hosts(), [&](taccComm_t comm, int rank) {
-    for (const std::size_t count : {1u, 7u, 1000u, 100'003u, 600'001u})
-      for (const taccDataType_t type : halfTypes)
-        for (const taccRedOp_t op : {taccSum, taccAvg, taccMax, taccMin}) {
-          const std::vector<std::uint16_t> got = allReduce(comm, rank, type, count, op, op == taccMax);
-          EXPECT_EQ(got, narrow(type, exact(count, op))) << count << " elements, type " << type << ", op " << op;
-        }
+  const Results results = exact({1, 7, 1000, 100'003, 600'001}, {taccSum, taccAvg, taccMax, taccMin});
+  runOnHosts(fourHosts(hostMbit), hosts(), [&](taccComm_t comm, int rank) {
+    for (const auto& [of, result] : results)
+      for (const taccDataType_t type : halfTypes) {
+        const auto [count, op] = of;
+        const std::vector<std::uint16_t> got = allReduce(comm, rank, type, count, op, op == taccMax);
+        EXPECT_EQ(got, narrow(type, result)) << count << " elements, type " << type << ", op " << op;
+      }
   });
 }
 
 /// More than goes together in one pass.
 TEST_P(HalfWidth, longVectors) {
-  const VirtualCluster cluster(1, 4);
-  runOnHosts(cluster, hosts(), [&](taccComm_t comm, int rank) {
-    constexpr std::size_t count = 9'000'001;
-    EXPECT_EQ(allReduce(comm, rank, taccBfloat16, count, taccSum, true), narrow(taccBfloat16, exact(count, taccSum)));
+  constexpr std::size_t count = 9'000'001;
+  const std::vector<std::uint16_t> sums = narrow(taccBfloat16, exact({count}, {taccSum}).begin()->second);
+  runOnHosts(fourHosts(), hosts(), [&](taccComm_t comm, int rank) {
+    EXPECT_EQ(allReduce(comm, rank, taccBfloat16, count, taccSum, true), sums);
   });
 }
 
 /// The two parts, whose prices together are about that of a call of as many bytes as both move.
 TEST_P(HalfWidth, isExplainedPartByPart) {
-  const VirtualCluster cluster(1, 4, hostMbit);
-  runOnHosts(cluster, hosts(), [&](taccComm_t comm, int) {
+  runOnHosts(fourHosts(hostMbit), hosts(), [&](taccComm_t comm, int) {
     constexpr std::size_t numbers = 2'000'000;
     const auto explained = [&](std::size_t bytes) { return std::string(taccExplain(comm, "allreduce", bytes)); };
     const auto microseconds = [](const std::string& text, const std::string& behind) {
@@ -121,35 +130,34 @@ TEST_P(HalfWidth, isExplainedPartByPart) {
 /// As 16 bits partial sums are rounded at each hop: near the sum, the same on all ranks, and exact where 16 bits hold
 /// them.
 TEST_P(HalfWidth, partialSumsOf16Bits) {
-  const VirtualCluster cluster(1, 4, hostMbit);
   taccConfig_t config = TACC_CONFIG_INITIALIZER;
   config.halfPartialSums = 1;
+  const Results results = exact({1, 1000, 300'001}, {taccSum, taccAvg, taccMax});
   runOnHosts(
-      cluster, hosts(),
+      fourHosts(hostMbit), hosts(),
       [&](taccComm_t comm, int rank) {
-        for (const std::size_t count : {1u, 1000u, 300'001u})
-          for (const taccDataType_t type : halfTypes)
-            for (const taccRedOp_t op : {taccSum, taccAvg, taccMax}) {
-              const std::vector<std::uint16_t> got = allReduce(comm, rank, type, count, op, op == taccAvg);
-              const std::vector<float> sums = exact(count, op);
-              if (op == taccMax) {
-                EXPECT_EQ(got, narrow(type, sums));
-              }
-              std::vector<float> values(count);
-              widenToFloat(type, values.data(), got.data(), count);
-              // Half a unit in the last place of the greatest partial sum, for each of the roundings.
-              const float unit = 2.0f * static_cast<float>(ranks()) * (type == taccBfloat16 ? 0x1p-8f : 0x1p-11f);
-              std::size_t far = 0;
-              for (std::size_t i = 0; i < count; ++i)
-                far += std::abs(values[i] - sums[i]) > unit * static_cast<float>(ranks()) ? 1 : 0;
-              EXPECT_EQ(far, 0u) << count << " elements, type " << type << ", op " << op;
-              std::vector<std::uint16_t> first = got;
-              expectSuccess(taccBcast(first.data(), count * 2, taccUint8, 0, comm, nullptr), comm);
-              EXPECT_EQ(first, got);
-              std::vector<std::uint16_t> ones = narrow(type, std::vector<float>(count, 1));
-              expectSuccess(taccAllReduce(ones.data(), ones.data(), count, type, taccSum, comm, nullptr), comm);
-              EXPECT_EQ(ones, narrow(type, std::vector<float>(count, static_cast<float>(ranks()))));
+        for (const auto& [of, sums] : results)
+          for (const taccDataType_t type : halfTypes) {
+            const auto [count, op] = of;
+            const std::vector<std::uint16_t> got = allReduce(comm, rank, type, count, op, op == taccAvg);
+            if (op == taccMax) {
+              EXPECT_EQ(got, narrow(type, sums));
             }
+            std::vector<float> values(count);
+            widenToFloat(type, values.data(), got.data(), count);
+            // Half a unit in the last place of the greatest partial sum, for each of the roundings.
+            const float unit = 2.0f * static_cast<float>(ranks()) * (type == taccBfloat16 ? 0x1p-8f : 0x1p-11f);
+            std::size_t far = 0;
+            for (std::size_t i = 0; i < count; ++i)
+              far += std::abs(values[i] - sums[i]) > unit * static_cast<float>(ranks()) ? 1 : 0;
+            EXPECT_EQ(far, 0u) << count << " elements, type " << type << ", op " << op;
+            std::vector<std::uint16_t> first = got;
+            expectSuccess(taccBcast(first.data(), count * 2, taccUint8, 0, comm, nullptr), comm);
+            EXPECT_EQ(first, got);
+            std::vector<std::uint16_t> ones = narrow(type, std::vector<float>(count, 1));
+            expectSuccess(taccAllReduce(ones.data(), ones.data(), count, type, taccSum, comm, nullptr), comm);
+            EXPECT_EQ(ones, narrow(type, std::vector<float>(count, static_cast<float>(ranks()))));
+          }
       },
       config);
 }
@@ -184,13 +192,12 @@ double sentBytes() {
 }
 
 TEST_P(HalfWidth, moveFewerBytesThanFloats) {
-  const VirtualCluster cluster(1, 4, hostMbit);
   for (const bool partial : {false, true}) {
     taccConfig_t config = TACC_CONFIG_INITIALIZER;
     config.halfPartialSums = partial ? 1 : 0;
     config.dynamic = 0;
     runOnHosts(
-        cluster, hosts(),
+        fourHosts(hostMbit), hosts(),
         [&](taccComm_t comm, int rank) {
           constexpr std::size_t count = 2'000'000;
           std::vector<float> numbers(count, 1);

@@ -67,9 +67,8 @@ void inChild(const std::function<void()>& body) {
 class Forked : public HostRanksTest {};
 
 TEST_P(Forked, aChildDoesNotKeepADeadRankAlive) {
-  const VirtualCluster cluster(1, 4);
   for (const int victim : {0, ranks() - 1}) {
-    Team team(cluster, hosts(), [this, victim](const taccUniqueId& id, int rank, Report& report) {
+    Team team(fourHosts(), hosts(), [this, victim](const taccUniqueId& id, int rank, Report& report) {
       taccComm_t comm = joinTeam(id, ranks(), rank, configOf(20, patience));
       ASSERT_EQ(sum(comm), taccSuccess) << taccGetLastError(comm);
       ASSERT_EQ(sum(comm, large), taccSuccess) << taccGetLastError(comm);
@@ -179,8 +178,7 @@ std::vector<std::pair<const char*, std::function<taccResult_t()>>> callsOn(const
 
 TEST_P(Forked, aChildIsRefusedEveryCall) {
   if (!canAllocateInChildren) GTEST_SKIP() << "this sanitizer's allocator may stay locked in a child";
-  const VirtualCluster cluster(1, 4);
-  Team team(cluster, hosts(), [this](const taccUniqueId& id, int rank, Report&) {
+  Team team(fourHosts(), hosts(), [this](const taccUniqueId& id, int rank, Report&) {
     Inherited has{};
     has.comm = joinTeam(id, ranks(), rank, configOf(20, patience));
     ASSERT_EQ(taccStreamCreate(&has.stream), taccSuccess);
@@ -248,8 +246,7 @@ std::multiset<std::string> openAfterExec() {
 }
 
 TEST_P(Forked, nothingIsOpenAfterExec) {
-  const VirtualCluster cluster(1, 4);
-  Team team(cluster, hosts(), [this](const taccUniqueId& id, int rank, Report&) {
+  Team team(fourHosts(), hosts(), [this](const taccUniqueId& id, int rank, Report&) {
     const auto before = openAfterExec();
     taccComm_t comm = joinTeam(id, ranks(), rank, configOf(20, patience));
     void* memory = nullptr;
@@ -305,8 +302,7 @@ void useTheLibrary() {
 }
 
 TEST_P(Forked, childrenHaveCommunicatorsOfTheirOwnWhileTheParentGoesOn) {
-  const VirtualCluster cluster(1, 4);
-  Team team(cluster, hosts(), [this](const taccUniqueId& id, int rank, Report&) {
+  Team team(fourHosts(), hosts(), [this](const taccUniqueId& id, int rank, Report&) {
     taccComm_t comm = joinTeam(id, ranks(), rank, configOf(20, patience));
     std::vector<pid_t> children;
     for (int round = 0; round < 3; ++round) {
@@ -334,8 +330,7 @@ TEST_P(Forked, childrenHaveCommunicatorsOfTheirOwnWhileTheParentGoesOn) {
 /// One thread forks again and again while others are inside calls, make and end handles, and take memory.
 TEST_P(Forked, forksAmongCallsOfOtherThreadsLoseNothing) {
   if (!canAllocateInChildren) GTEST_SKIP() << "this sanitizer's allocator may stay locked in a child";
-  const VirtualCluster cluster(1, 4);
-  Team team(cluster, hosts(), [this](const taccUniqueId& id, int rank, Report&) {
+  Team team(fourHosts(), hosts(), [this](const taccUniqueId& id, int rank, Report&) {
     taccComm_t comm = joinTeam(id, ranks(), rank, configOf(20, patience));
     std::atomic<bool> ends{false};
     std::thread maker([&] {

@@ -1,5 +1,8 @@
 // Forming a communicator when something is wrong, what it leaves behind, and many ranks.
+#include <fmt/format.h>
 #include <gtest/gtest.h>
+#include <sched.h>
+#include <sys/mount.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -8,6 +11,8 @@
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
+#include <fstream>
+#include <random>
 #include <set>
 #include <string>
 #include <thread>
@@ -209,6 +214,52 @@ TEST(Leaks, none) { expectNothingLeft(-1, "memfd"); }
 TEST(Leaks, noneWithFiles) { expectNothingLeft(-1, "file"); }
 TEST(Leaks, noneWhenARankIsKilled) { expectNothingLeft(1, "memfd"); }
 TEST(Leaks, noneWithFilesWhenARankIsKilled) { expectNothingLeft(1, "file"); }
+
+/// With room for so many pages in /dev/shm: false where there can be no /dev/shm of one's own.
+bool mountShm(std::size_t pages) {
+  if (::mount("tmpfs", "/dev/shm", "tmpfs", 0,
+              fmt::format("size={}", std::max<std::size_t>(pages, 1) * pageBytes).c_str()) != 0)
+    return false;
+  // No limit is what a size of 0 would mean.
+  if (pages == 0) std::ofstream("/dev/shm/full") << std::string(pageBytes, 'x');
+  return true;
+}
+
+TEST(Init, ADevShmThatIsTooSmallIsToldByAllWhereverItEnds) {
+  constexpr int ranks = 3, unavailable = 77;
+  ChildProcess apart([] {
+    if (::unshare(CLONE_NEWNS) != 0 || ::mount(nullptr, "/", nullptr, MS_REC | MS_PRIVATE, nullptr) != 0)
+      ::_exit(unavailable);
+    ::setenv("TACC_SHM", "file", 1);
+    const std::size_t enough = NodeSegment::bytesFor(chooseGeometry(ranks, Environment())) / pageBytes + 8;
+    std::vector<std::size_t> rooms = {0, 1, 2, 3, 4, 5, 6, 7, 8, enough};
+    std::mt19937 draw(20261130);
+    for (int i = 0; i < 12; ++i) rooms.push_back(1 + draw() % (enough - 1));
+    for (const std::size_t pages : rooms) {
+      if (!mountShm(pages)) ::_exit(unavailable);
+      Team team(ranks, [&](const taccUniqueId& id, int rank, Report& report) {
+        reportInit(id, ranks, rank, configOf(20, 5), report);
+      });
+      team.join();
+      for (int rank = 0; rank < ranks; ++rank) {
+        const Report& report = team.report(rank);
+        const std::string message = report.message;
+        if (pages == enough) {
+          EXPECT_EQ(report.result, taccSuccess) << message;
+          continue;
+        }
+        EXPECT_NE(message.find("shared memory for node is exhausted"), std::string::npos)
+            << pages << " pages, rank " << rank << ": " << report.result << " " << message;
+        EXPECT_LT(report.end - report.start, 5) << message;
+      }
+      ::umount("/dev/shm");
+    }
+    return !testing::Test::HasFailure();
+  });
+  const int status = apart.wait();
+  if (status == unavailable) GTEST_SKIP() << "no /dev/shm of one's own here";
+  EXPECT_EQ(status, 0);
+}
 
 TEST(ManyRanks, sixtyFour) {
   constexpr int ranks = 64;

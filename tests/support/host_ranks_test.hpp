@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
@@ -25,16 +26,17 @@ class HostRanksTest : public testing::TestWithParam<Layout> {
   }
   const std::vector<int>& hosts() const { return GetParam().hosts; }
   int ranks() const { return static_cast<int>(hosts().size()); }
-  /// The same for all tests of a suite: to make one takes longer than most of them. What was on a host has ended with
-  /// its test.
-  static const VirtualCluster& fourHosts() {
-    if (!fourHosts_) fourHosts_ = std::make_unique<VirtualCluster>(1, 4);
-    return *fourHosts_;
+  /// The same for all tests of a suite that name one rate: to make one takes longer than most of them. What was on a
+  /// host has ended with its test.
+  static const VirtualCluster& fourHosts(int hostMbit = 0) {
+    std::unique_ptr<VirtualCluster>& hosts = fourHosts_[hostMbit];
+    if (!hosts) hosts = std::make_unique<VirtualCluster>(1, 4, hostMbit);
+    return *hosts;
   }
-  static void TearDownTestSuite() { fourHosts_.reset(); }
+  static void TearDownTestSuite() { fourHosts_.clear(); }
 
  private:
-  static inline std::unique_ptr<VirtualCluster> fourHosts_;
+  static inline std::map<int, std::unique_ptr<VirtualCluster>> fourHosts_;
 };
 
 /// What most of what runs over several hosts should be tried on: a rank a host, lanes in both orders, uneven hosts.

@@ -7,6 +7,7 @@
 #include <CLI/CLI.hpp>
 #include <cstdlib>
 #include <exception>
+#include <stdexcept>
 #include <string>
 #include <string_view>
 
@@ -30,6 +31,17 @@ inline const CLI::Validator isPositive =
 inline const CLI::Validator isNotNegative =
     numberThat("NONNEGATIVE", "a number from 0 up", [](double value) { return value >= 0; });
 
+/// An empty value is a variable of a script that is not set: taken for none, what was asked for would be missing
+/// without a word.
+inline void refuseEmptyValues(const CLI::App& app) {
+  for (const CLI::Option* option : app.get_options()) {
+    if (option->get_expected_min() < 1 || option->get_items_expected_min() < 1) continue;
+    for (const std::string& value : option->results())
+      if (value.empty()) throw std::invalid_argument(fmt::format("{} has an empty value", option->get_name()));
+  }
+  for (const CLI::App* command : app.get_subcommands()) refuseEmptyValues(*command);
+}
+
 /// Parses, then calls `understand`, which may throw what it does not like. --help and --version end the process with 0;
 /// anything wrong ends it with 2 and a sentence. `program` stands before the sentence.
 template <class Understand>
@@ -42,6 +54,7 @@ void parseCommandLine(CLI::App& app, std::string_view program, int argc, char** 
                        "show the version and end");
   try {
     app.parse(argc, argv);
+    refuseEmptyValues(app);
     understand();
   } catch (const CLI::ParseError& error) {
     if (error.get_exit_code() == 0) std::exit(app.exit(error));

@@ -8,6 +8,7 @@
 #include "core/error.hpp"
 #include "core/exceptions.hpp"
 #include "core/types.hpp"
+#include "core/uncancelled.hpp"
 #include "engine/signature.hpp"
 #include "topology/model/cores.hpp"
 #include "transports/hybrid_transport.hpp"
@@ -75,6 +76,7 @@ ClusterCommunicator::~ClusterCommunicator() {
 }
 
 void ClusterCommunicator::runNow(const Call& call) {
+  const Uncancelled whole;
   try {
     endpoint_.checkInterrupt();
     if (asyncError_.load() != taccSuccess) failAgain();
@@ -99,6 +101,7 @@ void ClusterCommunicator::runCall(const Call& call) {
 }
 
 void ClusterCommunicator::exchangeNow(std::span<const PointToPoint> operations) {
+  const Uncancelled whole;
   try {
     endpoint_.checkInterrupt();
     if (asyncError_.load() != taccSuccess) failAgain();
