@@ -90,7 +90,10 @@ std::optional<Error> runUnits(taccComm* comm, std::span<Unit> units, RunBy by) n
         runUnit(nullptr, unit);
         continue;
       }
-      const bool open = comm->sequencer.waitTurn(unit.turn);
+      const bool open = [&] {
+        const Uncancelled wait;
+        return comm->sequencer.waitTurn(unit.turn);
+      }();
       if (!error) {
         if (!open) fail(taccRemoteError, "the communicator was aborted before this work ran");
         runInTurn(*comm, unit, by);

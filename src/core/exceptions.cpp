@@ -14,11 +14,10 @@ namespace {
 const Error noMemory(taccSystemError, "out of memory");
 const Error noMemoryToTell(taccInternalError, "unexpected exception, and no memory to say which");
 
-/// What catch (...) caught without an exception to point at: of another language, or the unwinding of a thread that a
-/// function of the program ends.
+/// What catch (...) caught without an exception to point at: of another language.
 struct ForeignException : std::exception {
   const char* what() const noexcept override {
-    return "a function of the program threw what is no exception of C++, or ended its thread";
+    return "a function of the program threw what is no exception of C++";
   }
 };
 

@@ -3,6 +3,8 @@
 
 #include <chrono>
 
+#include "core/uncancelled.hpp"
+
 namespace tacc {
 
 /// The program's function, or none.
@@ -24,7 +26,10 @@ class IdleCall {
     if (callback_.function == nullptr) return;
     const auto now = Clock::now();
     if (now - last_ < leastPause) return;
-    callback_.function(callback_.context);
+    {
+      const Uncancelled call;
+      callback_.function(callback_.context);
+    }
     last_ = Clock::now();  // where the function takes long, the pause comes after it
   }
 

@@ -1,6 +1,7 @@
 // A thread that is cancelled while it is inside a call ends when the call has ended, and the communicator goes on.
 #include <gtest/gtest.h>
 #include <pthread.h>
+#include <unistd.h>
 
 #include <chrono>
 #include <cstdlib>
@@ -23,11 +24,20 @@ struct Things {
   taccComm_t other = nullptr;  // of the same ranks
   taccComm_t made = nullptr;
   taccStream_t stream = nullptr;
+  taccRedOp_t add = taccSum;
   float values[2] = {1, 1};
 };
 
 taccResult_t allReduce(Things& has, taccComm_t comm, taccStream_t stream = nullptr) {
   return taccAllReduce(has.values, has.values + 1, 1, taccFloat, taccSum, comm, stream);
+}
+
+/// A point of cancellation, as functions of programs have them.
+void rest(void*) { ::usleep(1); }
+
+void addAtLeisure(void* sum, const void* next, size_t count, taccDataType_t, void*) {
+  rest(nullptr);
+  for (size_t i = 0; i < count; ++i) static_cast<float*>(sum)[i] += static_cast<const float*>(next)[i];
 }
 
 struct Waiting {
@@ -65,6 +75,25 @@ const Waiting waitings[] = {
        (void)allReduce(has, has.other);
        return taccGroupEnd();
      }},
+    {"groupBehindStream",
+     [](Things& has) {
+       (void)allReduce(has, has.comm, has.stream);
+       (void)taccGroupStart();
+       (void)allReduce(has, has.comm);
+       return taccGroupEnd();
+     }},
+    {"ownReduction",
+     [](Things& has) { return taccAllReduce(has.values, has.values + 1, 1, taccFloat, has.add, has.comm, nullptr); }},
+    {"newMemory",  // which ranks hand to each other in the call
+     [](Things& has) {
+       constexpr size_t count = size_t{1} << 18;
+       void* memory = nullptr;
+       const taccResult_t made = taccMemAlloc(&memory, count * sizeof(float));
+       if (made != taccSuccess) return made;
+       const taccResult_t result = taccAllReduce(memory, memory, count, taccFloat, taccSum, has.comm, nullptr);
+       (void)taccMemFree(memory);
+       return result;
+     }},
     {"groupedSplits",
      [](Things& has) {
        (void)taccGroupStart();
@@ -89,7 +118,7 @@ struct Cancelled {
 class CancelledThread : public testing::TestWithParam<std::string> {};
 
 TEST_P(CancelledThread, endsWhenItsCallHasEnded) {
-  const bool isAmongHosts = GetParam() == "messages";
+  const bool isAmongHosts = GetParam() == "messages", isIdle = GetParam() == "idle";
   std::mt19937 draw(20261130);
   for (const Waiting& waiting : waitings) {
     taccUniqueId joined;
@@ -107,8 +136,11 @@ TEST_P(CancelledThread, endsWhenItsCallHasEnded) {
       Things has;
       has.id = joined;
       has.rank = rank;
-      has.comm = joinTeam(id, 2, rank, configOf(patience, patience));
+      taccConfig_t config = configOf(patience, patience);
+      if (isIdle) config.idle = rest;
+      has.comm = joinTeam(id, 2, rank, config);
       ASSERT_NE(has.comm, nullptr);
+      ASSERT_EQ(taccRedOpCreateUser(&has.add, addAtLeisure, nullptr, 1, has.comm), taccSuccess);
       ASSERT_EQ(taccCommSplit(has.comm, 0, rank, &has.other, nullptr), taccSuccess);
       ASSERT_EQ(taccStreamCreate(&has.stream), taccSuccess);
       if (rank == 0) {
@@ -141,7 +173,7 @@ TEST_P(CancelledThread, endsWhenItsCallHasEnded) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Ways, CancelledThread, testing::Values("memory", "messages"),
+INSTANTIATE_TEST_SUITE_P(Ways, CancelledThread, testing::Values("memory", "messages", "idle"),
                          [](const auto& suite) { return suite.param; });
 
 }  // namespace

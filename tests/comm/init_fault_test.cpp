@@ -250,7 +250,7 @@ TEST(Init, ADevShmThatIsTooSmallIsToldByAllWhereverItEnds) {
         }
         EXPECT_NE(message.find("shared memory for node is exhausted"), std::string::npos)
             << pages << " pages, rank " << rank << ": " << report.result << " " << message;
-        EXPECT_LT(report.end - report.start, 5) << message;
+        EXPECT_LT(report.end - report.start, 15) << message;  // and not until the time-out of joining
       }
       ::umount("/dev/shm");
     }

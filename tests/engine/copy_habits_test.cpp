@@ -17,15 +17,15 @@ struct Owner {
   }
 };
 
-/// Copies of `pieces`; how many of them were read as a whole.
-int readWhole(CopyHabit& habit, const Owner& owner, int copies, std::uint32_t pieces) {
+/// Calls of some copies of `pieces` side by side; how many of the calls read theirs as a whole.
+int readWhole(CopyHabit& habit, const Owner& owner, int calls, std::uint32_t pieces, int copies = 1) {
   int whole = 0;
-  for (int i = 0; i < copies; ++i) {
+  for (int call = 0; call < calls; ++call) {
     const std::uint32_t claimed = habit.firstClaim(pieces);
     EXPECT_GE(claimed, 1u);
     EXPECT_LE(claimed, pieces);
     whole += claimed == pieces ? 1 : 0;
-    habit.record(pieces, owner.makes(pieces, claimed));
+    for (int i = 0; i < copies; ++i) habit.record(pieces, claimed, owner.makes(pieces, claimed));
   }
   return whole;
 }
@@ -45,13 +45,25 @@ TEST(CopyHabit, leavesHalfWhereTheOwnerWaits) {
 }
 
 TEST(CopyHabit, followsOwnersThatChange) {
-  for (const std::uint32_t pieces : {16U, 100U}) {
-    CopyHabit habit;
-    readWhole(habit, {0}, 100, pieces);
-    readWhole(habit, {0.5}, 12, pieces);  // until the next trial
-    EXPECT_EQ(readWhole(habit, {0.5}, 100, pieces), 0) << pieces;
-    EXPECT_GE(readWhole(habit, {0}, 100, pieces), 80) << pieces;
+  for (const std::uint32_t pieces : {7U, 16U, 100U})  // copies have 16 at least
+    for (const int copies : {1, 2, 3, 4}) {
+      CopyHabit habit;
+      readWhole(habit, {0}, 100, pieces, copies);
+      readWhole(habit, {0.5}, 12, pieces, copies);  // until the next trial
+      EXPECT_EQ(readWhole(habit, {0.5}, 100, pieces, copies), 0) << pieces << " " << copies;
+      EXPECT_GE(readWhole(habit, {0}, 100, pieces, copies), 60) << pieces << " " << copies;
+    }
+}
+
+/// An owner that comes before the reader leaves it less than it would take.
+TEST(CopyHabit, countsWhatWasTakenBeforeItClaimed) {
+  CopyHabit habit;
+  readWhole(habit, {0}, 100, 16);
+  for (int call = 0; call < 12; ++call) {
+    const std::uint32_t left = 12, claimed = habit.firstClaim(left);
+    habit.record(16, claimed, 16 - claimed);
   }
+  EXPECT_EQ(habit.firstClaim(16), 8u);
 }
 
 TEST(CopyHabit, isOfACollectiveAndALength) {

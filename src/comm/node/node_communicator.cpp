@@ -11,6 +11,7 @@
 #include "core/error.hpp"
 #include "core/exceptions.hpp"
 #include "core/types.hpp"
+#include "core/uncancelled.hpp"
 #include "engine/shm/streamed_pieces.hpp"
 #include "engine/signature.hpp"
 #include "topology/model/cores.hpp"
@@ -61,6 +62,7 @@ void NodeCommunicator::runNow(const Call& call) {
 }
 
 void NodeCommunicator::reportFailure() {
+  const Uncancelled whole;
   const Error error = errorOf(std::current_exception(), waiter_.nameOf(rank()), [this] { return describeCurrent(); });
   waiter_.post(error.result(), error.what());
   fenceMemory(error);

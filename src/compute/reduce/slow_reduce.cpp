@@ -5,6 +5,7 @@
 
 #include "compute/reduce/reduce.hpp"
 #include "core/types.hpp"
+#include "core/uncancelled.hpp"
 
 namespace tacc {
 namespace {
@@ -42,11 +43,13 @@ void reduceCopies(const ReduceJob& job, std::size_t elementBytes, const Reduce& 
 }  // namespace
 
 void ReduceKernel::runSlowly(const ReduceJob& job) const {
-  if (user_ != nullptr)
+  if (user_ != nullptr) {
+    const Uncancelled calls;
     return reduceCopies(job, sizeOf(type_), [&](std::size_t count, const void** sources, std::byte* result) {
       std::memcpy(result, sources[0], count * sizeOf(type_));
       for (int s = 1; s < job.sourceCount; ++s) user_->function(result, sources[s], count, type_, user_->context);
     });
+  }
   reduceCopies(job, sizeOf(type_), [&](std::size_t count, const void** sources, std::byte* result) {
     void* destination = result;
     function_({.destinations = &destination,

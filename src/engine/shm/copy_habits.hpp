@@ -1,6 +1,7 @@
 // How much of the next copy its reader takes at once: by what the owners of such copies made of them lately.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <bit>
 #include <cstddef>
@@ -17,31 +18,31 @@ class CopyHabit {
  public:
   /// Of `pieces` that nobody has claimed yet, those that the reader claims.
   std::uint32_t firstClaim(std::uint32_t pieces) const noexcept {
-    if (isShared()) return (pieces + 1) / 2;
-    return isTrying() ? pieces - pieces / partLeft : pieces;
+    if (alone_ < settled) return half(pieces);
+    return alone_ < trial || pieces < 2 ? pieces : pieces - std::max(1U, pieces / partLeft);
   }
-  /// Of a copy of `pieces` whose owner made `others`.
-  void record(std::uint32_t pieces, std::uint32_t others) noexcept {
-    const std::uint32_t least = isShared() ? pieces / partLeft : pieces / partLeft / 2;
-    if (!isShared() && !isTrying()) {
-      ++alone_;
-    } else if (others > 0 && others >= least) {
+  /// Of a copy of `pieces`, of which the reader claimed so many at first and the owner made `others`. Copies may be
+  /// claimed side by side and recorded one after the other.
+  void record(std::uint32_t pieces, std::uint32_t claimed, std::uint32_t others) noexcept {
+    const bool wasWhole = claimed == pieces, wasShared = claimed == half(pieces);
+    const std::uint32_t least = std::max(1U, wasShared ? pieces / partLeft : pieces / partLeft / 2);
+    if (!wasWhole && others >= least)
       alone_ = 0;
-    } else {
-      alone_ = isShared() ? static_cast<std::uint8_t>(alone_ + 1) : settled;
-    }
+    else if (!wasWhole && !wasShared)
+      alone_ = settled;
+    else if (alone_ < trial)
+      ++alone_;
   }
 
  private:
-  static constexpr std::uint32_t partLeft = 8;   // one in so many
-  static constexpr std::uint8_t settled = 2;     // copies without help in a row
-  static constexpr std::uint8_t untilTrial = 7;  // copies that are then read as a whole
+  static constexpr std::uint32_t partLeft = 8;        // one in so many
+  static constexpr std::uint8_t settled = 2;          // copies without help in a row, after which they are read whole
+  static constexpr std::uint8_t trial = settled + 7;  // and after so many of these a part is left
 
-  bool isShared() const noexcept { return alone_ < settled; }
-  bool isTrying() const noexcept { return alone_ == settled + untilTrial; }
+  static constexpr std::uint32_t half(std::uint32_t pieces) noexcept { return (pieces + 1) / 2; }
 
-  std::uint8_t alone_ =
-      0;  // copies in a row of which the owner made little, the last trial's counted as the first ones
+  /// Copies in a row of which the owner made little; those of the trial begin the row that follows it.
+  std::uint8_t alone_ = 0;
 };
 
 /// All of a rank's, by collective and length.

@@ -81,9 +81,12 @@ void SharedCopies::take(OpenCopy& copy, Opened& opened) {
       fail(taccInternalError, "rank {} claims pieces of a copy that there are not", waiter_.nameOf(opened.source));
     if (claims.areOver()) return;
     PieceClaims next = claims;
-    next.first += claims.first == 0 ? opened.habit->firstClaim(claims.end) : claims.share(opened.pieceBytes);
+    const bool isFirst = claims.first == 0;
+    next.first +=
+        isFirst ? std::min(claims.end, opened.habit->firstClaim(opened.pieces)) : claims.share(opened.pieceBytes);
     if (!copy.claims.compare_exchange_weak(word, next.word(), std::memory_order_acq_rel)) continue;
     opened.taken = next.first;
+    if (isFirst) opened.claimed = next.first;
     read(opened, claims.first, next.first);
   }
 }
@@ -93,7 +96,7 @@ void SharedCopies::finish() {
     take(segment_.openCopy(rank_, index), opened_[static_cast<std::size_t>(index)]);
   for (int index = 0; index < count_; ++index) {
     const Opened& opened = opened_[static_cast<std::size_t>(index)];
-    opened.habit->record(opened.pieces, opened.others());
+    opened.habit->record(opened.pieces, opened.claimed, opened.others());
     if (opened.others() == 0) continue;
     OpenCopy& copy = segment_.openCopy(rank_, index);
     waiter_.wait(copy.written, opened.writtenBefore + opened.others(), opened.source);

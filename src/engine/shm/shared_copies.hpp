@@ -69,6 +69,7 @@ class SharedCopies {
     std::size_t bytes = 0, pieceBytes = 0;
     std::uint32_t number = 0;
     std::uint32_t pieces = 0, taken = 0;  // all, and from the front by this rank
+    std::uint32_t claimed = 0;            // of these at first
     std::uint32_t writtenBefore = 0;
     CopyHabit* habit = nullptr;
 

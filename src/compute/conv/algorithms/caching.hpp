@@ -65,7 +65,7 @@ inline std::ptrdiff_t fetchDistance(const GradientCall& call, std::ptrdiff_t pix
   const std::int64_t ofImage = std::max<std::int64_t>(1, std::int64_t{call.lines} * call.pixels);
   if (call.images > 1 && ofImage <= pixelsOfSmallImage)
     return ceilDivide(pixelsAhead, static_cast<int>(ofImage)) * image;
-  return call.lines == 1 ? pixelsAhead * pixel : ceilDivide(pixelsAhead, call.pixels) * line;
+  return call.lines == 1 ? pixelsAhead * pixel : ceilDivide(pixelsAhead, std::max(1, call.pixels)) * line;
 }
 
 /// Of the result, forward or backward to the data, in NHWC without groups, where caches are near; 0 pixels elsewhere.

@@ -99,7 +99,8 @@ class DirectBackwardData final : public ConvPlan {
                                                            shape().inBlocks() * sizeof(float),
                                                        bytesOfMemory));
     }
-    if (phases_.size() == 1) cycles += nearMemoryCycles(description_, cycles) - nearSingleCycles(description_);
+    if (phases_.size() == 1)
+      cycles = std::max(0.0, cycles + nearMemoryCycles(description_, cycles) - nearSingleCycles(description_));
     return (cycles + apartCycles() + cutGroupCycles(description_)) / assumedHertz;
   }
 

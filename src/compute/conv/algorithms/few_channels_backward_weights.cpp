@@ -297,8 +297,9 @@ class FewChannelsBackwardWeights final : public ConvPlan {
         for (const WeightTiles::Part& rows : tiles_.rowParts) {
           call.input = tapLines + phase * image_.phaseLine() + rows.from;
           call.output = result + blocks.from * call.outputBlock + placeOf(of.block, of.r, of.tap + rows.from);
-          const auto ahead = fetchDistance(call, call.gradientPixel, call.gradientLine, call.gradientImage);
-          call.gradientAhead = readsFromMemory_ && i + rows.from == 0 ? ahead : 0;
+          call.gradientAhead = readsFromMemory_ && i + rows.from == 0
+                                   ? fetchDistance(call, call.gradientPixel, call.gradientLine, call.gradientImage)
+                                   : 0;
           kernels_.gradient[blocks.size()][rows.size()](call);
         }
       }
