@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "core/error.hpp"
+#include "core/uncancelled.hpp"
 
 namespace tacc {
 
@@ -164,6 +165,7 @@ BufferExchange::Agreed BufferExchange::run(const UserBuffers& mine,
 }
 
 void BufferExchange::shareFresh() {
+  const Uncancelled whole;  // descriptors are handed on and closed
   std::vector<OfferedMemory> offered;
   // Those that the line names: what is found now may be others.
   for (const auto& segment : {input_, output_})

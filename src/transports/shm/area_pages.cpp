@@ -1,5 +1,6 @@
 #include "transports/shm/area_pages.hpp"
 
+#include "core/uncancelled.hpp"
 #include "transports/shm/shared_memory.hpp"
 
 namespace tacc {
@@ -31,6 +32,7 @@ AreaPages::AreaPages(const NodeSegment& segment, int rank, int fd) : segment_(se
 
 void AreaPages::commit(AreaPart part) {
   constexpr int none = -1;
+  const Uncancelled whole;
   commitExtent(segment_, NodeSegment::extentOf(segment_.geometry(), rank_, part), none);
   isMissing_[static_cast<std::size_t>(part)] = false;
 }

@@ -13,7 +13,6 @@
 #include <utility>
 
 #include "core/error.hpp"
-#include "core/uncancelled.hpp"
 #include "transports/spare_descriptors.hpp"
 #include "transports/unix_socket.hpp"
 
@@ -151,7 +150,6 @@ std::vector<ReceivedMemory> HandRound::run(std::span<const OfferedMemory> mine, 
     fail(taccInternalError, "{} pieces of library memory are handed round at once, {} are the most", mine.size(),
          mostOffered);
   if (ranks_ == 1) return {};
-  const Uncancelled whole;
   Round round(*this, rounds_++);
   std::vector<ReceivedMemory> received;
   std::vector<bool> waitsFor = givers;

@@ -18,6 +18,7 @@
 
 #include "core/error.hpp"
 #include "core/fork.hpp"
+#include "core/uncancelled.hpp"
 #include "core/undying.hpp"
 #include "transports/shm/library_registry.hpp"
 #include "transports/shm/pages.hpp"
@@ -307,6 +308,7 @@ bool uniteLibraryMemory(const void* memory, std::size_t bytes) {
   if (owned == nullptr) return false;
   if (span.end >= owned->usedEnd) span.end = owned->end;
   if (pageOf(span.begin) != span.begin || pageOf(span.end) != span.end) return false;
+  const Uncancelled move;
   const std::lock_guard alone(changing());
   if (owned->isUnshared) return false;
   if (findLibrarySegment(memory, bytes)) return true;  // another thread was faster
