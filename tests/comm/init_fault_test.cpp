@@ -257,7 +257,8 @@ TEST(Init, ADevShmThatIsTooSmallIsToldByAllWhereverItEnds) {
     return !testing::Test::HasFailure();
   });
   const int status = apart.wait();
-  if (status == unavailable) GTEST_SKIP() << "no /dev/shm of one's own here";
+  if (status == unavailable)
+    GTEST_SKIP() << "this user may not mount a /dev/shm of its own, which only a new mount namespace makes harmless";
   EXPECT_EQ(status, 0);
 }
 
