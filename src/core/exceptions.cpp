@@ -16,9 +16,7 @@ const Error noMemoryToTell(taccInternalError, "unexpected exception, and no memo
 
 /// What catch (...) caught without an exception to point at: of another language.
 struct ForeignException : std::exception {
-  const char* what() const noexcept override {
-    return "a function of the program threw what is no exception of C++";
-  }
+  const char* what() const noexcept override { return "a function of the program threw what is no exception of C++"; }
 };
 
 [[noreturn]] void rethrow(const std::exception_ptr& what) {
