@@ -13,6 +13,7 @@ import signal
 import subprocess
 import sys
 import time
+from concurrent.futures import ThreadPoolExecutor
 
 mpi, program, library = sys.argv[1:4]
 launcher = {"mpich": ["mpiexec.mpich"], "openmpi": ["mpiexec.openmpi", "--oversubscribe", "--allow-run-as-root"]}[mpi]
@@ -124,6 +125,12 @@ def faults(draw, ranks):
                 must=rf"tacc: libtacc_mpi is preloaded into some ranks only \(rank {', '.join(map(str, lacking))} has none\), .*")
 
 
+def outcomes(fault, ranks, seed):
+    """Without the library, and with it."""
+    plain = Outcome(fault.command(ranks, seed, False)) if fault.name != "left" else None
+    return plain, Outcome(fault.command(ranks, seed, True))
+
+
 def complaints(fault, plain, preloaded):
     """`plain`: without the library; None where those who are left would wait for the killed one for ever."""
     if preloaded.hangs and not (plain and plain.hangs):
@@ -155,15 +162,13 @@ can_mount = subprocess.run(["unshare", "-m", "mount", "-t", "tmpfs", "tmpfs", "/
 if not can_mount:
     print("left out: /dev/shm that is full and /tmp that nobody may write, as nothing may be mounted here")
 bad = met = 0
+at_once = ThreadPoolExecutor(3)  # of their time, they wait for most
 for seed in map(int, os.environ.get("TACC_TEST_SEEDS", "1").split()):
     draw = random.Random(seed)
     ranks = 2 + seed % 2
-    for fault in faults(draw, ranks):
-        if not fault.name.startswith(os.environ.get("TACC_TEST_ONLY", "")):
-            continue
+    chosen = [fault for fault in faults(draw, ranks) if fault.name.startswith(os.environ.get("TACC_TEST_ONLY", ""))]
+    for fault, (plain, preloaded) in zip(chosen, at_once.map(lambda fault: outcomes(fault, ranks, seed), chosen)):
         met += 1
-        plain = Outcome(fault.command(ranks, seed, False)) if fault.name != "left" else None
-        preloaded = Outcome(fault.command(ranks, seed, True))
         found = list(complaints(fault, plain, preloaded))
         print(f"seed {seed}, {ranks} ranks, {fault.name}: {plain or '-'} | {preloaded}: {'; '.join(found) or 'right'}", flush=True)
         if found:
