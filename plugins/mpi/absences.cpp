@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "communicators.hpp"
+#include "meeting.hpp"
 
 namespace tacc::mpi {
 namespace {
@@ -64,7 +65,7 @@ std::optional<int> firstInTrouble(const Communicator& communicator, taccResult_t
   struct {
     int kind, rank;
   } mine{kind, communicator.rank}, first{};
-  PMPI_Allreduce(&mine, &first, 1, MPI_2INT, MPI_MINLOC, communicator.mpi);
+  reduceOfAll(&mine, &first, 1, MPI_2INT, MPI_MINLOC, communicator.mpi);
   if (first.kind == 2) return std::nullopt;
   return first.rank;
 }

@@ -7,6 +7,7 @@
 
 #include "absences.hpp"
 #include "lanes.hpp"
+#include "meeting.hpp"
 #include "plugin.hpp"
 #include "progress.hpp"
 
@@ -53,7 +54,7 @@ bool isOfOneWorld(MPI_Comm mpi, int ranks) {
 taccResult_t Communicators::joinByMeeting(Communicator& communicator) {
   Start start{};
   if (communicator.rank == 0) start.result = static_cast<int>(taccGetUniqueId(&start.id));
-  PMPI_Bcast(&start, static_cast<int>(sizeof start), MPI_BYTE, 0, communicator.mpi);
+  hearFirst(&start, static_cast<int>(sizeof start), communicator.mpi);
   if (start.result != static_cast<int>(taccSuccess))
     return communicator.rank == 0 ? static_cast<taccResult_t>(start.result) : taccRemoteError;
   taccConfig_t config = configOf(communicator, progressMpi);

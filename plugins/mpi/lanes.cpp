@@ -5,6 +5,7 @@
 #include <utility>
 #include <vector>
 
+#include "meeting.hpp"
 #include "plugin.hpp"
 
 namespace tacc::mpi {
@@ -20,7 +21,7 @@ std::size_t findFree(const Communicator& communicator) {
   std::vector<int> mine, any(lanes.size());
   for (const std::shared_ptr<Communicator>& lane : lanes)
     mine.push_back(lane->isTaken.load(std::memory_order_acquire) ? 1 : 0);
-  PMPI_Allreduce(mine.data(), any.data(), static_cast<int>(mine.size()), MPI_INT, MPI_MAX, communicator.mpi);
+  reduceOfAll(mine.data(), any.data(), static_cast<int>(mine.size()), MPI_INT, MPI_MAX, communicator.mpi);
   return static_cast<std::size_t>(std::ranges::find(any, 0) - any.begin());
 }
 
@@ -30,7 +31,7 @@ bool splitOff(const Communicator& communicator, Communicator& lane) {
   config.operationTimeout = 0;
   const taccResult_t result = taccCommSplit(communicator.tacc, 0, communicator.rank, &lane.tacc, &config);
   int isMade = result == taccSuccess, areMade = 0;
-  PMPI_Allreduce(&isMade, &areMade, 1, MPI_INT, MPI_MIN, communicator.mpi);
+  reduceOfAll(&isMade, &areMade, 1, MPI_INT, MPI_MIN, communicator.mpi);
   if (areMade != 0) return true;
   if (lane.tacc != nullptr) taccCommAbort(std::exchange(lane.tacc, nullptr));
   return false;
@@ -48,7 +49,7 @@ std::shared_ptr<Communicator> takeLane(Communicator& communicator) {
   // What is under way on the communicator itself uses the tacc communicator that is split.
   if (communicator.underWay.load(std::memory_order_acquire) > 0) plugin().requests.drain(communicator);
   if (communicator.lanes.empty())
-    PMPI_Barrier(communicator.mpi);
+    meet(communicator.mpi);
   else if (const std::size_t free = findFree(communicator); free < communicator.lanes.size())
     return taken(communicator.lanes[free]);
   if (communicator.lanes.size() == mostLanes) return nullptr;

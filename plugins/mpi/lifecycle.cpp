@@ -13,8 +13,10 @@
 
 #include "core/mpi_variables.hpp"
 #include "elements.hpp"
+#include "meeting.hpp"
 #include "memory.hpp"
 #include "plugin.hpp"
+#include "presence.hpp"
 #include "roll_call.hpp"
 #include "siblings.hpp"
 #include "types.hpp"
@@ -169,7 +171,7 @@ void agreeOnUse() {
   std::array<int, 7> mine{isWanted && packsPlainly, usesMpiTransport, !isWanted, -bytes.summed, contests, -bytes.moved,
                           wrong ? rank : INT_MAX};
   std::array<int, 7> least{};
-  PMPI_Allreduce(mine.data(), least.data(), static_cast<int>(mine.size()), MPI_INT, MPI_MIN, MPI_COMM_WORLD);
+  reduceOfAll(mine.data(), least.data(), static_cast<int>(mine.size()), MPI_INT, MPI_MIN, MPI_COMM_WORLD);
   if (wrong && least[6] == rank)
     std::fprintf(stderr, "tacc: %s is \"%s\" on rank %d; it must be %s. All calls go to MPI\n", wrong->variable,
                  std::string(valueOf(wrong->variable)).c_str(), rank, std::string(wrong->allowed).c_str());
@@ -194,6 +196,7 @@ void agreeOnUse() {
 /// Once MPI is there.
 void start() {
   agreeOnUse();
+  hidePresence();
   const Plugin& self = plugin();
   if (!self.isActive && !self.reports && self.passAllOn != nullptr) self.passAllOn();
 }
@@ -225,6 +228,7 @@ extern "C" __attribute__((visibility("default"))) void taccMpi_setPassAllOn(void
 
 TACC_MPI_ENTRY taccMpi_Init(int* argc, char*** argv) {
   tacc::mpi::answerRollCall();
+  tacc::mpi::showPresence();
   const int code = PMPI_Init(argc, argv);
   if (code == MPI_SUCCESS) tacc::mpi::start();
   return code;
@@ -232,6 +236,7 @@ TACC_MPI_ENTRY taccMpi_Init(int* argc, char*** argv) {
 
 TACC_MPI_ENTRY taccMpi_Init_thread(int* argc, char*** argv, int required, int* provided) {
   tacc::mpi::answerRollCall();
+  tacc::mpi::showPresence();
   const int code = PMPI_Init_thread(argc, argv, required, provided);
   if (code == MPI_SUCCESS) tacc::mpi::start();
   return code;

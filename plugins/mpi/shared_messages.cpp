@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "communicators.hpp"
+#include "meeting.hpp"
 #include "tacc/mpi_transport.h"
 
 namespace tacc::mpi {
@@ -79,17 +80,17 @@ std::vector<int> ranksInWorld(const Communicator& communicator) {
 RangeAgreement agreementOver(MPI_Comm mpi) {
   return {[mpi](int mine) {
             int most = 0;
-            PMPI_Allreduce(&mine, &most, 1, MPI_INT, MPI_MAX, mpi);
+            reduceOfAll(&mine, &most, 1, MPI_INT, MPI_MAX, mpi);
             return most;
           },
           [mpi](bool mine) {
             int is = mine ? 1 : 0, are = 0;
-            PMPI_Allreduce(&is, &are, 1, MPI_INT, MPI_MIN, mpi);
+            reduceOfAll(&is, &are, 1, MPI_INT, MPI_MIN, mpi);
             return are != 0;
           },
           [mpi](std::vector<std::uint64_t>& words) {
             std::vector<std::uint64_t> mine = words;
-            PMPI_Allreduce(mine.data(), words.data(), static_cast<int>(words.size()), MPI_UINT64_T, MPI_BOR, mpi);
+            reduceOfAll(mine.data(), words.data(), static_cast<int>(words.size()), MPI_UINT64_T, MPI_BOR, mpi);
           }};
 }
 

@@ -9,8 +9,11 @@
 #include <fstream>
 #include <iterator>
 #include <optional>
+#include <sstream>
 #include <string_view>
 #include <vector>
+
+#include "presence.hpp"
 
 namespace tacc::mpi {
 namespace {
@@ -56,18 +59,46 @@ std::optional<int> rankIn(std::string_view environment) {
   return std::nullopt;
 }
 
-std::vector<Sibling> findSiblings() {
-  std::vector<Sibling> siblings;
+/// The processes that another one has started, in any of its threads. Nothing where the kernel does not tell, or where
+/// they changed meanwhile, so that this one is missing.
+std::optional<std::vector<int>> childrenOf(int process) {
+  std::vector<int> children;
   std::error_code error;
-  const int parent = ::getppid();
+  for (fs::directory_iterator thread("/proc/" + std::to_string(process) + "/task", error), end; !error && thread != end;
+       thread.increment(error)) {
+    std::istringstream numbers(contents(thread->path() / "children"));
+    std::copy(std::istream_iterator<int>(numbers), {}, std::back_inserter(children));
+  }
+  if (error || std::ranges::find(children, ::getpid()) == children.end()) return std::nullopt;
+  return children;
+}
+
+/// The same by a look at every process.
+std::vector<int> searchChildrenOf(int process) {
+  std::vector<int> children;
+  std::error_code error;
   for (fs::directory_iterator entry("/proc", error), end; !error && entry != end; entry.increment(error)) {
-    const fs::path& folder = entry->path();
-    if (!numberIn(folder.filename().native()) || parentIn(contents(folder / "stat")) != parent) continue;
+    const std::optional<int> number = numberIn(entry->path().filename().native());
+    if (number && parentIn(contents(entry->path() / "stat")) == process) children.push_back(*number);
+  }
+  return children;
+}
+
+/// By rank. `withPresent`: also those that show themselves.
+std::vector<Sibling> findSiblings(bool withPresent) {
+  std::vector<Sibling> siblings;
+  std::optional<std::vector<int>> children = childrenOf(::getppid());
+  if (!children) children = searchChildrenOf(::getppid());
+  for (const int child : *children) {
+    const bool shows = isPresent(child);
+    if (shows && !withPresent) continue;
+    const fs::path folder = "/proc/" + std::to_string(child);
     const std::optional<int> rank = rankIn(contents(folder / "environ"));
-    const std::string maps = contents(folder / "maps");
+    if (!rank) continue;
+    const std::string maps = shows ? "" : contents(folder / "maps");
     // A script that will start a rank is none, and what cannot be read says nothing.
-    if (rank && maps.find(mpiName) != std::string::npos)
-      siblings.push_back({*rank, maps.find(pluginName) != std::string::npos});
+    if (shows || maps.find(mpiName) != std::string::npos)
+      siblings.push_back({*rank, shows || maps.find(pluginName) != std::string::npos});
   }
   std::ranges::sort(siblings, {}, &Sibling::rank);
   return siblings;
@@ -77,13 +108,13 @@ std::vector<Sibling> findSiblings() {
 
 std::string ranksWithoutPlugin() {
   std::string ranks;
-  for (const Sibling& sibling : findSiblings())
+  for (const Sibling& sibling : findSiblings(false))
     if (!sibling.hasPlugin) ranks += (ranks.empty() ? "rank " : ", ") + std::to_string(sibling.rank);
   return ranks;
 }
 
 bool isFirstWithPlugin() {
-  const std::vector<Sibling> siblings = findSiblings();
+  const std::vector<Sibling> siblings = findSiblings(true);
   const auto first = std::ranges::find(siblings, true, &Sibling::hasPlugin);
   return first == siblings.end() || first->rank == rankIn(contents("/proc/self/environ"));
 }

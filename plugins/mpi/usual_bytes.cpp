@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "communicators.hpp"
+#include "meeting.hpp"
 
 namespace tacc::mpi {
 
@@ -22,7 +23,7 @@ void UsualBytes::agree(const Communicator& communicator) {
 
 std::size_t mostOf(std::size_t bytes, const Communicator& communicator) {
   unsigned long long most = bytes;
-  PMPI_Allreduce(MPI_IN_PLACE, &most, 1, MPI_UNSIGNED_LONG_LONG, MPI_MAX, communicator.mpi);
+  reduceOfAll(MPI_IN_PLACE, &most, 1, MPI_UNSIGNED_LONG_LONG, MPI_MAX, communicator.mpi);
   return static_cast<std::size_t>(most);
 }
 
