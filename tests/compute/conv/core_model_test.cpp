@@ -132,6 +132,20 @@ TEST_F(CoreModelTest, DataThatGoesToMemoryCostsItsWayOnNearCores) {
   }
 }
 
+// Half a block is a vector: what lanes of a group take is a load, not a permutation.
+TEST_F(CoreModelTest, GroupsOfAVectorCostLittleMoreThanTheirProducts) {
+  taccConvDesc_t desc = convolution(taccConvForward, 1, 80, 60, 60, 80, 3, 1, 2);
+  desc.groups = 10;
+  desc.dilationHeight = desc.dilationWidth = 2;
+  desc.algorithm = "grouped";
+  constexpr double products = 60.0 * 60 * 80 * 8 * 9;
+  for (const KernelSet* kernels : availableKernels()) {
+    if (2 * kernels->fmaLanes != blockLength) continue;
+    const double cycles = products / (2 * kernels->fmaLanes);
+    EXPECT_LE(secondsOn(nearCore, desc, *kernels), 1.5 * cycles / assumedHertz) << kernels->isa;
+  }
+}
+
 // Between results of a stride, beside the products of an image of just these. 9 MB, from the last cache.
 TEST_F(CoreModelTest, ZerosBetweenStridesAreWrittenOnceOnNearCores) {
   constexpr double zeros = 4.0 * 132 * 132 * 130 / 20 / assumedHertz;
