@@ -164,6 +164,18 @@ TEST_F(CoreModelTest, GroupsOfAVectorCostLittleMoreThanTheirProducts) {
   }
 }
 
+// Eight channels are a vector of AVX2 in NHWC, and half of what is multiplied in blocks.
+TEST_F(CoreModelTest, AVectorOfChannelsOfLargeKernelsIsCheapestInNhwc) {
+  taccConvDesc_t blocks = convolution(taccConvForward, 1, 8, 184, 184, 8, 9, 1, 4);
+  blocks.groups = 8;
+  taccConvDesc_t nhwc = blocks;
+  nhwc.inputLayout = nhwc.outputLayout = taccLayoutNhwc;
+  for (const KernelSet* kernels : availableKernels()) {
+    if (kernels->fmaLanes != 8) continue;
+    EXPECT_LE(secondsOn(nearCore, nhwc, *kernels), 0.75 * secondsOn(nearCore, blocks, *kernels));
+  }
+}
+
 // Between results of a stride, beside the products of an image of just these. 9 MB, from the last cache.
 TEST_F(CoreModelTest, ZerosBetweenStridesAreWrittenOnceOnNearCores) {
   constexpr double zeros = 4.0 * 132 * 132 * 130 / 20 / assumedHertz;
