@@ -125,10 +125,54 @@ TEST_F(CoreModelTest, DataThatGoesToMemoryCostsItsWayOnNearCores) {
   const taccConvDesc_t more = dataInNhwc(100, 300, 17, 1, 1, "short-sums");
   for (const KernelSet* kernels : availableKernels()) {
     EXPECT_GE(secondsOn(nearCore, direct, *kernels), 0.96 * bytes / (8 * assumedHertz)) << kernels->isa;
-    if (kernels->fmaLanes < blockLength) continue;  // whose products take longer
+    if (kernels->fmaLanes < blockLength) {  // whose products take longer, and whose stores do
+      EXPECT_GE(secondsOn(nearCore, sums, *kernels), bytes / (5 * assumedHertz)) << kernels->isa;
+      continue;
+    }
     EXPECT_GE(secondsOn(nearCore, sums, *kernels), bytes / (8 * assumedHertz));
     EXPECT_GE(secondsOn(nearCore, more, *kernels),
               secondsOn(nearCore, fewer, *kernels) + 6 * bytes / (64 * assumedHertz));  // nothing fetches it
+  }
+}
+
+// 35 MB, of which strips of pixels read a value at a time, beside the products of eight images that stay in the caches.
+TEST_F(CoreModelTest, SumsOfShortVectorsWaitForWhatComesFromMemory) {
+  constexpr double bytes = 4.0 * 8 * 56 * 184 * 106;
+  taccConvDesc_t desc = convolution(taccConvForward, 1, 106, 56, 184, 8, 1);
+  desc.inputLayout = desc.outputLayout = taccLayoutNhwc;
+  desc.algorithm = "short-sums";
+  for (const KernelSet* kernels : availableKernels()) {
+    if (kernels->fmaLanes == blockLength) continue;
+    desc.batch = 1;
+    const double ofImage = secondsOn(nearCore, desc, *kernels);
+    desc.batch = 8;
+    EXPECT_GE(secondsOn(nearCore, desc, *kernels), 0.95 * (8 * ofImage + bytes / (4 * assumedHertz))) << kernels->isa;
+  }
+}
+
+// Half a block is a vector: what lanes of a group take is a load, not a permutation.
+TEST_F(CoreModelTest, GroupsOfAVectorCostLittleMoreThanTheirProducts) {
+  taccConvDesc_t desc = convolution(taccConvForward, 1, 80, 60, 60, 80, 3, 1, 2);
+  desc.groups = 10;
+  desc.dilationHeight = desc.dilationWidth = 2;
+  desc.algorithm = "grouped";
+  constexpr double products = 60.0 * 60 * 80 * 8 * 9;
+  for (const KernelSet* kernels : availableKernels()) {
+    if (2 * kernels->fmaLanes != blockLength) continue;
+    const double cycles = products / (2 * kernels->fmaLanes);
+    EXPECT_LE(secondsOn(nearCore, desc, *kernels), 1.5 * cycles / assumedHertz) << kernels->isa;
+  }
+}
+
+// Eight channels are a vector of AVX2 in NHWC, and half of what is multiplied in blocks.
+TEST_F(CoreModelTest, AVectorOfChannelsOfLargeKernelsIsCheapestInNhwc) {
+  taccConvDesc_t blocks = convolution(taccConvForward, 1, 8, 184, 184, 8, 9, 1, 4);
+  blocks.groups = 8;
+  taccConvDesc_t nhwc = blocks;
+  nhwc.inputLayout = nhwc.outputLayout = taccLayoutNhwc;
+  for (const KernelSet* kernels : availableKernels()) {
+    if (kernels->fmaLanes != 8) continue;
+    EXPECT_LE(secondsOn(nearCore, nhwc, *kernels), 0.75 * secondsOn(nearCore, blocks, *kernels));
   }
 }
 

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "between_pages.hpp"
+#include "compute/conv/core_model.hpp"
 #include "nhwc_sums.hpp"
 #include "same_bits.hpp"
 
@@ -46,6 +47,18 @@ TEST_P(ShortSums, AreExactForManyImagesAndLargeResults) {
   for (const int values : {193, 1000}) expectExactBetweenPages(layer(from(1, 4), values, 75, 1, 1, 1), 2, true);
   expectExactBetweenPages(layer(1, 3, 48, 210, 211, 1), 2, true);  // stored non-temporally
   expectExactBetweenPages(layer(1, 2, 96, 150, 151, 3), 1, true);
+}
+
+/// Strips fetch what the next one reads where it comes from memory; here everything does.
+TEST_P(ShortSums, AreExactOfWhatComesFromMemory) {
+  CoreModel model = nearCore;
+  model.lastCacheBytes = 0;
+  pretendCoreModel(&model);
+  for (int i = 0; i < 20; ++i) {
+    const int kernel = 1 + 2 * (i % 2), values = std::max(1, from(1, 180) / (kernel * kernel));
+    expectExactBetweenPages(layer(from(1, 3), values, from(1, 70), from(3, 20), from(3, 30), kernel), 2, i % 4 < 2);
+  }
+  pretendCoreModel(nullptr);
 }
 
 /// Backward to the data these lie between zeros.

@@ -161,7 +161,8 @@ class Depthwise final : public LinesPlan {
     const Shape computed = isDense ? forwardShape(description_) : shape();
     const double cycles = scales_ ? scalingCycles()
                                   : depthwiseCycles(computed, kernels_, method, outputHeight_, parts_.size()) *
-                                        (readsBfloat16(description_) ? cyclesOfBfloat16 : 1);
+                                            (readsBfloat16(description_) ? cyclesOfBfloat16 : 1) +
+                                        tallCycles();
     const bool hasOneTap = shape().kernelHeight * shape().kernelWidth == 1;
     // Blocks of pixels that no multiple of a block is apart share lines of the cache, which memory is asked for again.
     const bool sharesLines = overlapsBlocks(description_) && tensorBytes() > bytesOfThirdCache;
@@ -187,6 +188,17 @@ class Depthwise final : public LinesPlan {
     const double vectors = double(blockLength) / kernels_.fmaLanes;
     return ofVector * vectors * shape().outHeight * shape().outWidth +
            ofLine * (line_.strideHeight * line_.strideWidth == 1 ? 1 : outputHeight_);
+  }
+  /// Of tall kernels whose lines of the image are more than the L1 cache holds: short vectors wait for each of them.
+  double tallCycles() const {
+    constexpr double ofPixelOfLine = 2, bytesOfL1 = 32 * 1024;
+    constexpr int leastTall = 8;
+    const Shape& s = shape();
+    const double lines = std::min(s.kernelHeight, s.height);
+    const bool isHeld = lines * line_.inputWidth * blockLength * sizeof(float) <= bytesOfL1;
+    const bool isMeasured = kernels_.fmaLanes < blockLength && !isApart(description_) && s.strideWidth == 1;
+    if (!isMeasured || s.kernelHeight < leastTall || isHeld) return 0;
+    return ofPixelOfLine * lines * outputHeight_ * line_.outputWidth;
   }
   /// Of a plane that is not in the L1 cache: where a vector is a part of a block, a line of the cache is asked for, and
   /// written, in parts.

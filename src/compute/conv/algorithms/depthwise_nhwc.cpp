@@ -111,8 +111,16 @@ class DepthwiseNhwc final : public ConvPlan {
     const Shape& s = shape();
     // Of a vector: what is read and multiplied for a tap, what begins and ends with it, and weights that few pixels
     // share; of those that go together, and of a run.
-    const double ofTap = isGradient() ? 1.5 : 1.2, ofVector = isGradient() ? 2 : 2.5,
-                 ofWeights = isGradient() ? 3 : 0.5, ofFew = 20;
+    // Short vectors, all of them whole, are read by the multiply-adds, those of pixels that are one vector side by
+    // side; storing a part of one takes longer.
+    const bool areShort = lanes_ < blockLength, arePart = s.inChannels % lanes_ != 0, isOne = s.inChannels == lanes_;
+    constexpr double ofStoredPart = 6;
+    const double ofShortTap = isOne ? 0.5 : arePart ? 1.2 : 0.9;
+    const double ofTap = isGradient() ? 1.5
+                         : areShort   ? ofShortTap
+                                      : 1.2,
+                 ofVector = isGradient() ? 2 : 2.5, ofWeights = isGradient() ? 3 : 0.5, ofFew = 20;
+    const double ofPart = !isGradient() && areShort && arePart ? ofStoredPart : 0;  // of a result
     constexpr double ofRun = 30;
     const double vectors = ceilDivide(s.inChannels, lanes_);
     double cycles = 0;
@@ -129,13 +137,15 @@ class DepthwiseNhwc final : public ConvPlan {
         const double ofAlone = together == 1 && !isGradient() ? 8 : 0;
         const double beside = isGradient() ? 0 : cyclesOfSources(double(line.size()), double(run.taps.size()));
         cycles += ofRun + few * (ofFew + vectors * (taps * ofWeights + 3)) +
-                  run.count * vectors * (ofVector + ofAlone + taps * ofResult + beside);
+                  run.count * (vectors * (ofVector + ofAlone + taps * ofResult + beside) + ofPart);
       }
     }
     const double floats = depthwisePartRead(s) * double(s.height) * s.width + double(s.outHeight) * s.outWidth;
     // Where caches are near, pixels of no multiple of half a line of the cache come more slowly too.
     const bool isCut = !hasFarCaches() && s.inChannels % (blockLength / 2) != 0;
-    const double ofMemory = isCut || (description_.pass == taccConvBackwardData && s.strideWidth > 1) ? 7 : 10;
+    const bool isParted = isCut && areShort && s.strideWidth > 1;  // by strides as well
+    const bool isSlow = isCut || (description_.pass == taccConvBackwardData && s.strideWidth > 1);
+    const double ofMemory = isParted ? 4 : isSlow ? 7 : 10;
     const double moved = transferCycles(floats * s.batch * s.inChannels * sizeof(float), ofMemory);
     return (overlappedCycles(s.batch * cycles, moved) + skippedCycles()) / assumedHertz;
   }
@@ -223,9 +233,9 @@ class DepthwiseNhwc final : public ConvPlan {
     const double pixels =
         std::min(taps * pixelsTogether, double(along_.sourceStep()) * (pixelsTogether - 1) + (taps - 1) * apart + 1);
     const double pages = lines * pixels * std::min(1.0, shape().inChannels * sizeof(float) / pageBytes);
-    const double ofVector = ofLine * lanes_ / blockLength;
-    const double fromL2 =
-        bytesOfChannel() * channelsAtOnce_ > bytesOfL1 ? lines * pixels / pixelsTogether * ofVector : 0;
+    // Half a line of the cache at a time takes long enough for the next one to come.
+    const bool isLate = lanes_ == blockLength && bytesOfChannel() * channelsAtOnce_ > bytesOfL1;
+    const double fromL2 = isLate ? lines * pixels / pixelsTogether * ofLine : 0;
     return fromL2 + (pages > mostPages ? lines * taps * ofPage : 0);
   }
 

@@ -96,14 +96,17 @@ class DepthwisePlaneProducts final : public DepthwisePlanesPlan {
 
   double predictedSeconds() const override {
     const Shape& s = shape();
+    // With short vectors there are fewer registers than a tile's lines and the taps of a column, or of two.
+    const double ofSpills = kernels_.lanes == blockLength ? 1 : s.strideHeight == 1 ? 1.6 : 2.2;
     if (isForward()) {
-      return secondsOf(
-          cyclesOf(s.outHeight, ceilDivide(s.outWidth, kernels_.lanes), s.strideHeight, s.kernelHeight, s.kernelWidth));
+      return secondsOf(ofSpills * cyclesOf(s.outHeight, ceilDivide(s.outWidth, kernels_.lanes), s.strideHeight,
+                                           s.kernelHeight, s.kernelWidth));
     }
     const double step = lineStep();
     const double vectors = ceilDivide(ceilDivide(s.width, lineStep()), kernels_.lanes);
-    return secondsOf(step * cyclesOf(ceilDivide(s.height, lineStep()), vectors, 1, s.kernelHeight / step,
-                                     s.kernelWidth + (step - 1) * 2));
+    return secondsOf(
+        ofSpills * step *
+        cyclesOf(ceilDivide(s.height, lineStep()), vectors, 1, s.kernelHeight / step, s.kernelWidth + (step - 1) * 2));
   }
 
   void run(const Buffers& buffers, const TaskExecutor& executor) const override {

@@ -38,6 +38,8 @@ struct DirectShape {
   /// Every output channel takes its own value: the kernel permutes. There is one block of output then, and a block
   /// of input has as many steps as its count says.
   bool isPermuted = false;
+  /// The same for all lanes of a vector, which the kernel reads for all of them at once.
+  bool takesOneValue = false;
   /// Channel of the first block of input where its values begin.
   int firstValue = 0;
   /// With one tap: a line of output is computed for all channels before the next one, and every group fetches a part of

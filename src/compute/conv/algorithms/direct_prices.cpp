@@ -82,8 +82,14 @@ double DirectDriver::cyclesOfLine(double blocks, int tiles, double inside) const
   };
   constexpr double permutedLatency = 3;  // of one tile it hides behind another's
   const auto cyclesOfRow = [&](int pixels, int used) {
-    if (shape_.isPermuted)
-      return std::max(permutedLatency, (isShared ? 1.15 : 1.7) * productCycles(kernels_, blocks, used));
+    // What is read for all lanes is a load, of which two begin in a cycle. Permutations of vectors of half a block take
+    // more than three times as long as products, on a Zen 3.
+    if (shape_.isPermuted) {
+      const bool isHalf = 2 * kernels_.fmaLanes == blockLength && kernels_.permutedLanes > 1;
+      const double ofShared = shape_.takesOneValue ? 1.05 : isHalf ? 1.85 : 1.15;
+      const double ofOther = shape_.takesOneValue ? 1.2 : isHalf ? 3.6 : 1.7;
+      return std::max(permutedLatency, (isShared ? ofShared : ofOther) * productCycles(kernels_, blocks, used));
+    }
     // A step of few pixels is over before its weights are there.
     constexpr double cyclesOfFarBlock = 3;
     const double arriving = areFar ? cyclesOfFarBlock * blocks : 0;

@@ -109,6 +109,18 @@ int GroupSteps::total() const { return std::accumulate(counts.begin(), counts.en
 
 double permutedCost(const KernelSet& kernels) { return kernels.permutedLanes > 1 ? 1.4 : 1.3; }
 
+bool takesOneValue(const GroupSteps& steps, const KernelSet& kernels) {
+  return steps.isPermuted && steps.isUniform && kernels.permutedLanes == kernels.fmaLanes &&
+         2 * kernels.fmaLanes == blockLength;
+}
+
+std::vector<std::int32_t> valueOffsets(const GroupSteps& steps, const KernelSet& kernels) {
+  std::vector<std::int32_t> offsets = steps.offsets;
+  const auto lanes = static_cast<std::size_t>(kernels.fmaLanes);
+  for (std::size_t v = 0; v < offsets.size(); ++v) offsets[v] += steps.lanes[v * lanes];
+  return offsets;
+}
+
 GroupCut cutGroups(const GroupChannels& channels, const KernelSet& kernels) {
   GroupCut cut{channels, {}, {}};
   const auto add = [&](GroupSteps steps, int firstTarget, int firstSource) {

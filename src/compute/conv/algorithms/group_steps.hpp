@@ -52,6 +52,11 @@ struct GroupCut {
   int sourceOf(const GroupSpan& span, int target, int block, int value, int before) const;
 };
 
+/// Whether kernels read one value for all lanes of a vector, which valueOffsets() are of, and want no lanes.
+bool takesOneValue(const GroupSteps& steps, const KernelSet& kernels);
+/// As GroupSteps::offsets.
+std::vector<std::int32_t> valueOffsets(const GroupSteps& steps, const KernelSet& kernels);
+
 /// The cheaper ones for every target block.
 GroupCut cutGroups(const GroupChannels& channels, const KernelSet& kernels);
 

@@ -17,7 +17,7 @@ struct Part {
   std::ptrdiff_t output;  // of its first pixel, in floats
   std::vector<int> taps;  // r * kernelWidth + s
   DirectDriver driver;
-  std::vector<std::int32_t> lanes, offsets;  // for every row of weights
+  std::vector<std::int32_t> lanes, offsets;  // for every row of weights; no lanes: TileCall's are null
 };
 
 /// A row of the table of a kind's steps for each row of weights: steps come again for every tap.
@@ -57,11 +57,16 @@ std::vector<Part> partsOf(const Description& d, const GroupSteps& steps, double 
     shape.outBlocks = steps.blocks;
     shape.lastOuts = blockLength;
     shape.isPermuted = steps.isPermuted;
+    shape.takesOneValue = takesOneValue(steps, kernels);
     shape.weightBytes = weightBytes;
     shape.firstValue = steps.firstValue;
     const std::size_t taps = phase.taps.size();
-    parts.push_back({phase.output, std::move(phase.taps), DirectDriver(std::move(shape), kernels),
-                     forEveryTap(steps, steps.lanes, taps), forEveryTap(steps, steps.offsets, taps)});
+    const bool takesOne = shape.takesOneValue;
+    std::vector<std::int32_t> lanes, offsets;
+    if (!takesOne) lanes = forEveryTap(steps, steps.lanes, taps);
+    offsets = forEveryTap(steps, takesOne ? valueOffsets(steps, kernels) : steps.offsets, taps);
+    parts.push_back({phase.output, std::move(phase.taps), DirectDriver(std::move(shape), kernels), std::move(lanes),
+                     std::move(offsets)});
   }
   return parts;
 }
@@ -71,6 +76,7 @@ class Grouped final : public ConvPlan {
   Grouped(const Description& d, const KernelSet& kernels)
       : ConvPlan(std::string(kernels.vectors) + " grouped"),
         description_(d),
+        kernels_(kernels),
         isForward_(d.pass == taccConvForward),
         isNonTemporal_(isNonTemporalResult(d)),
         fetchesInput_(
@@ -135,7 +141,10 @@ class Grouped final : public ConvPlan {
       const double moved = isNonTemporal_ ? streamedCycles(bytes, 14) : transferCycles(bytes, bytesOfPhases());
       return (cycles_ * shape().batch + moved) / assumedHertz;
     }
-    return overlappedCycles(cycles_ * shape().batch, transferCycles(bytes, hasPhases ? bytesOfPhases() : 9)) /
+    // Short vectors are read, and written, half a line of the cache at a time.
+    const double bytesOfMemory = kernels_.fmaLanes < blockLength ? 8 : 9;
+    return overlappedCycles(cycles_ * shape().batch,
+                            transferCycles(bytes, hasPhases ? bytesOfPhases() : bytesOfMemory)) /
            assumedHertz;
   }
 
@@ -188,7 +197,7 @@ class Grouped final : public ConvPlan {
                          .firstGroup = 0,
                          .endGroup = part.driver.groups().size(),
                          .activation = description_.activation,
-                         .lanes = part.lanes.data(),
+                         .lanes = part.lanes.empty() ? nullptr : part.lanes.data(),
                          .offsets = part.offsets.data(),
                          .fetchesInput = fetchesInput_,
                          .isNonTemporal = isNonTemporal_});
@@ -221,6 +230,7 @@ class Grouped final : public ConvPlan {
   }
 
   Description description_;
+  const KernelSet& kernels_;
   bool isForward_, isNonTemporal_, fetchesInput_;
   bool areSpansInTurn_ = false;  // all go through some tiles before the next ones, as they read the same lines
   GroupCut cut_;

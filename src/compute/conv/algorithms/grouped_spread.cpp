@@ -22,7 +22,11 @@ class GroupedSpread final : public ConvPlan {
         kernels_(kernels),
         cut_(std::move(cut)),
         weights_(d, cut_, true) {
-    for (const GroupSteps& steps : cut_.steps) lists_.push_back(listsOf(steps));
+    for (const GroupSteps& steps : cut_.steps) {
+      lists_.push_back(listsOf(steps));
+      valueOffsets_.push_back(takesOneValue(steps, kernels) ? valueOffsets(steps, kernels)
+                                                            : std::vector<std::int32_t>());
+    }
     for (const GroupSpan& span : cut_.spans) {
       packed_.push_back(packedFloats_);
       packedFloats_ += floatsOfLine(stepsOf(span)) * static_cast<std::size_t>(shape().kernelHeight);
@@ -86,8 +90,9 @@ class GroupedSpread final : public ConvPlan {
       call.input = buffers.outputGradient + (image * s.outBlocks() + span.firstSource) * s.outPlane();
       call.inputPixels = s.outWidth;
       call.weights = buffers.packedWeights + packed_[spanIndex];
-      call.lanes = steps.lanes.data();
-      call.offsets = steps.offsets.data();
+      const auto& ofValues = valueOffsets_[static_cast<std::size_t>(span.steps)];
+      call.lanes = ofValues.empty() ? steps.lanes.data() : nullptr;
+      call.offsets = ofValues.empty() ? steps.offsets.data() : ofValues.data();
       call.outputPixels = s.width;
       call.shift = s.padWidth;
       call.accumulate = description_.accumulate;
@@ -149,8 +154,9 @@ class GroupedSpread final : public ConvPlan {
   const KernelSet& kernels_;
   GroupCut cut_;
   GroupWeights weights_;
-  std::vector<Lists> lists_;         // of every kind of steps
-  std::vector<std::size_t> packed_;  // where the weights of every span begin
+  std::vector<Lists> lists_;                             // of every kind of steps
+  std::vector<std::vector<std::int32_t>> valueOffsets_;  // likewise, if they take one value; else none
+  std::vector<std::size_t> packed_;                      // where the weights of every span begin
   std::size_t packedFloats_ = 0, lineParts_ = 1;
 };
 

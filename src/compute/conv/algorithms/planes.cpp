@@ -153,7 +153,7 @@ class PlaneProducts final : public PlanesPlan {
     const double lineSums = pairs * lines_.channels() * (lines_.phases() > 1 ? cyclesOfPhaseSum : cyclesOfLineSum);
     const double beside =
         (double(height_) * lines_.phases() * cyclesOfLine + lineSums) * ceilDivide(targets_, mostPlaneOutputs) +
-        (lines_.phases() > 1 ? 1.5 * height_ * width_ * targets_ : 0.0);
+        (lines_.phases() > 1 ? spreadCycles() : 0.0);
     return std::max(double(s.batch) * s.groups * (products + beside) + lineCycles(height_), memoryCycles()) /
            assumedHertz;
   }
@@ -197,6 +197,13 @@ class PlaneProducts final : public PlanesPlan {
   }
 
  private:
+  /// Lines of phases to every s-th pixel of the result, of all channels of a group. Where vectors are short what begins
+  /// and ends such a line is felt too.
+  double spreadCycles() const {
+    const bool areShort = kernels_.lanes < blockLength;
+    const double ofPixel = areShort ? 2.5 : 1.5, ofLine = areShort ? 25 : 0;
+    return double(height_) * targets_ * (ofPixel * width_ + ofLine * lines_.phases());
+  }
   std::ptrdiff_t values() const { return lines_.channels() * taps(); }
   std::ptrdiff_t groupFloats() const { return targets_ * values(); }
   /// A line of a phase, before it is spread.

@@ -17,6 +17,7 @@
 #include "compute/conv/algorithms/caching.hpp"
 #include "compute/conv/algorithms/forward_shape.hpp"
 #include "compute/conv/algorithms/sum_tiles.hpp"
+#include "compute/conv/core_model.hpp"
 #include "compute/conv/task_balance.hpp"
 #include "compute/conv/task_partition.hpp"
 #include "compute/conv/weights.hpp"
@@ -115,7 +116,8 @@ class ShortSums final : public ConvPlan {
         areShort_(kernels.fmaLanes < blockLength),
         hasWideUnits_(hasTwoWideUnits(kernels)),
         spreads_(spreads(d)),
-        fetchesOutput_(areShort_ || valuesOf(forward) <= mostFetching) {
+        fetchesOutput_(areShort_ || valuesOf(forward) <= mostFetching),
+        fetchesInput_(areShort_ && !hasFarCaches() && readBytes() > coreModel().lastCacheBytes) {
     const std::size_t rows =
         isProduct() ? static_cast<std::size_t>(tiles_.strips()) : static_cast<std::size_t>(forward.outHeight);
     const std::size_t pieces = isProduct() ? 1 : static_cast<std::size_t>(forward.batch);
@@ -148,11 +150,7 @@ class ShortSums final : public ConvPlan {
     if (spreads_ && isNear) cycles += ofClearedLine * c.batch * c.outHeight;
     const double products = cycles, cleared = spreads_ ? written / clearedBytes : 0;
     cycles += cleared;
-    // Lines that strides leave out are not read, of the image, nor of the cache.
-    const double readLines = std::min<double>(c.height, double(c.outHeight) * c.kernelHeight);
-    const bool skipsLines = (double(c.strideWidth) - c.kernelWidth) * c.inChannels > blockLength;
-    const double readPixels = skipsLines ? std::min<double>(c.width, double(c.outWidth) * c.kernelWidth) : c.width;
-    const double read = double(c.batch) * readLines * readPixels * c.inChannels * sizeof(float);
+    const double read = readBytes();
     constexpr double bytesOfMemory = 12;
     const double moved =
         std::max(plainlyStoredCycles(written, read),
@@ -161,12 +159,16 @@ class ShortSums final : public ConvPlan {
     // Products of short vectors take long enough to hide what is fetched meanwhile.
     const double near = storingCycles(written, cycles);
     // Over those of the cache no hardware looks ahead, and nothing here fetches them.
-    constexpr double bytesOfSkipping = 3;
-    const bool isLate = skipsLines && !hasFarCaches() && read > 2 * static_cast<double>(l2CacheBytes());
+    constexpr double bytesOfSkipping = 3, bytesOfFetching = 4;
+    const double leastLate = static_cast<double>(l2CacheBytes()) * (areShort_ ? 0.5 : 2);
+    const bool isLate = skipsLines() && !hasFarCaches() && read > leastLate;
     // Nor does it over memory as soon as tiles of long vectors would need it.
     // What is written drives what is read out of the last cache, too.
     const bool isOfMemory = isNear && read + written > coreModel().lastCacheBytes;
-    const double late = isLate ? read / bytesOfSkipping : isOfMemory ? read / 9 : 0;
+    const double late = isLate          ? read / bytesOfSkipping
+                        : fetchesInput_ ? read / bytesOfFetching
+                        : isOfMemory    ? read / 9
+                                        : 0;
     if (spreads_ && isNear) return (late + spreadCycles(products, std::max(cleared, moved))) / assumedHertz;
     return (late + unfetchedCycles(written) +
             std::max(near, areShort_ ? std::max(cycles, moved) : overlappedCycles(cycles, moved))) /
@@ -218,14 +220,16 @@ class ShortSums final : public ConvPlan {
     return products + moved - std::min(most * moved, ofLonger * std::max(0.0, products - moved));
   }
   /// Whether a result of so many bytes is read from memory, as it goes there, because it is stored plainly. Where
-  /// vectors are long and caches near.
+  /// caches are near; long vectors of one unit have not been measured.
   bool isReadToWrite(double written) const {
-    return hasWideUnits_ && !hasFarCaches() && !isNonTemporal_ && !spreads_ && written > coreModel().lastCacheBytes;
+    return (hasWideUnits_ || areShort_) && !hasFarCaches() && !isNonTemporal_ && !spreads_ &&
+           written > coreModel().lastCacheBytes;
   }
   /// Where it is, what moves takes.
   double plainlyStoredCycles(double written, double read) const {
-    constexpr double writtenBytes = 8, readBytes = 12;
-    return isReadToWrite(written) ? written / writtenBytes + read / readBytes : 0;
+    constexpr double bytesOfRead = 12;
+    const double bytesOfWritten = areShort_ ? 5 : 8;
+    return isReadToWrite(written) ? written / bytesOfWritten + read / bytesOfRead : 0;
   }
   /// Where it is and nothing fetches it before, what stores wait for beside.
   double unfetchedCycles(double written) const {
@@ -257,6 +261,18 @@ class ShortSums final : public ConvPlan {
     const double lines = double(c.outChannels) / blockLength;  // of a pixel, each of which ends within a store
     const double ofPart = lines > 1 ? 0.5 : 0;                 // of a vector, behind whole ones
     return isCut ? ofStore * (lines + ofPart) * c.batch * c.outHeight * c.outWidth : 0;
+  }
+
+  /// Lines of the cache that strides leave out between pixels are not read.
+  bool skipsLines() const {
+    return (double(forward_.strideWidth) - forward_.kernelWidth) * forward_.inChannels > blockLength;
+  }
+  /// Without lines of the image that strides leave out.
+  double readBytes() const {
+    const Shape& c = forward_;
+    const double lines = std::min<double>(c.height, double(c.outHeight) * c.kernelHeight);
+    const double pixels = skipsLines() ? std::min<double>(c.width, double(c.outWidth) * c.kernelWidth) : c.width;
+    return double(c.batch) * lines * pixels * c.inChannels * static_cast<double>(sizeof(float));
   }
 
   /// Where vectors are long, products of more values than these take as long as fetching what they are written to.
@@ -325,6 +341,7 @@ class ShortSums final : public ConvPlan {
     call.outputPixel = pixelStep() * forward_.outChannels;
     call.activation = description_.activation;
     call.isNonTemporal = isNonTemporal_ && isAligned(buffers.result);
+    call.fetchesInput = fetchesInput_;
     call.outputAhead = fetchesOutput_ && !call.isNonTemporal ? 1 : 0;
     return call;
   }
@@ -380,7 +397,7 @@ class ShortSums final : public ConvPlan {
   bool areShort_;  // vectors: less than a line of the cache
   bool hasWideUnits_;
   bool spreads_;
-  bool fetchesOutput_;
+  bool fetchesOutput_, fetchesInput_;
   std::size_t parts_ = 1;  // of the strips of a product, or of an image's lines
 };
 

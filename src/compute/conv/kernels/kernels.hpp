@@ -84,7 +84,7 @@ struct TileCall {
   int tiles;                             // `input`, `addend` and `output` are those of the first one
   std::ptrdiff_t inputTile, outputTile;  // from tile to tile
   /// For permuted kernels, which have one block: for each row of weights whose products are made with it.
-  const std::int32_t* lanes;    // 16: which of the values at `offsets` every output channel takes
+  const std::int32_t* lanes;    // 16: which value at `offsets` an output channel takes; null (AVX2): the first one
   const std::int32_t* offsets;  // for each vector of the block: where it reads, in floats from the run's input
 };
 

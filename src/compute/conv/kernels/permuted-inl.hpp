@@ -44,8 +44,24 @@ constexpr int uniformThreeLimit = 0;
 #endif
 }
 
+/// Where half a block is a vector, all of its lanes may take the same value, which is read for all of them at once, in
+/// half the time of a permutation.
+constexpr bool canTakeOne = TACC_LANES == 8;
+
+/// What lanes take: by a permutation, or, of a call without lanes, the value at `from`.
+template <bool kPermutes>
+[[gnu::always_inline]] inline Vector taken(const float* from, Lanes lanes) {
+  if constexpr (kPermutes) return permuted(from, lanes);
+  return broadcast(*from);
+}
+template <bool kPermutes>
+[[gnu::always_inline]] inline Lanes lanesOf(const std::int32_t* lanes, std::ptrdiff_t at) {
+  if constexpr (kPermutes) return loadLanes(lanes + at);
+  return Lanes{};
+}
+
 /// One run for the pixels [kFrom, kTo).
-template <int kVectors, int kPixels, int kFrom, int kTo>
+template <bool kPermutes, int kFrom, int kTo, int kVectors, int kPixels>
 [[gnu::always_inline]] inline void multiplyPermuted(Vector (&sum)[kVectors][kPixels], const float* input,
                                                     std::ptrdiff_t pixel, const float* weights,
                                                     const std::int32_t* lanes, const std::int32_t* offsets, int count) {
@@ -53,20 +69,19 @@ template <int kVectors, int kPixels, int kFrom, int kTo>
 #pragma GCC unroll 16
     for (int v = 0; v < kVectors; ++v) {
       const Vector w = load(weights + v * TACC_LANES);
-      const Lanes which = loadLanes(lanes + v * TACC_LANES);
+      const Lanes which = lanesOf<kPermutes>(lanes, i * blockLength + v * TACC_LANES);
       const float* const from = kVectors == 1 ? input : input + offsets[v];
 #pragma GCC unroll 16
-      for (int p = kFrom; p < kTo; ++p) sum[v][p] += w * permuted(from + p * pixel, which);
+      for (int p = kFrom; p < kTo; ++p) sum[v][p] += w * taken<kPermutes>(from + p * pixel, which);
     }
     weights += blockLength;
-    lanes += blockLength;
     offsets += kVectors;
   }
 }
 
 /// Taps side by side: what is permuted is multiplied by several of them. Without the first pixel of the first tap and
 /// the last pixel of the last one, where these are outside the image.
-template <int kTaps, int kStride, bool kHasFirst, bool kHasLast, int kVectors, int kPixels>
+template <bool kPermutes, int kTaps, int kStride, bool kHasFirst, bool kHasLast, int kVectors, int kPixels>
 [[gnu::always_inline]] inline void multiplyAdjacent(Vector (&sum)[kVectors][kPixels], const float* input,
                                                     const float* weights, const std::int32_t* lanes,
                                                     const std::int32_t* offsets, int count) {
@@ -79,11 +94,11 @@ template <int kTaps, int kStride, bool kHasFirst, bool kHasLast, int kVectors, i
       Vector w[kTaps];
 #pragma GCC unroll 16
       for (int t = 0; t < kTaps; ++t) w[t] = load(weights + t * tap + v * TACC_LANES);
-      const Lanes which = loadLanes(lanes + v * TACC_LANES);
+      const Lanes which = lanesOf<kPermutes>(lanes, i * blockLength + v * TACC_LANES);
       const float* const from = kVectors == 1 ? input : input + offsets[v];
 #pragma GCC unroll 32
       for (int column = kFrom; column < kTo; ++column) {
-        const Vector x = permuted(from + column * blockLength, which);
+        const Vector x = taken<kPermutes>(from + column * blockLength, which);
 #pragma GCC unroll 16
         for (int t = 0; t < kTaps; ++t) {
           const int p = (column - t) / kStride;
@@ -93,13 +108,12 @@ template <int kTaps, int kStride, bool kHasFirst, bool kHasLast, int kVectors, i
       }
     }
     weights += blockLength;
-    lanes += blockLength;
     offsets += kVectors;
   }
 }
 
 /// The same, if `run` and those behind it are such taps; otherwise nothing.
-template <int kTaps, int kStride, int kVectors, int kPixels>
+template <bool kPermutes, int kTaps, int kStride, int kVectors, int kPixels>
 [[gnu::always_inline]] inline bool tryAdjacent(Vector (&sum)[kVectors][kPixels], const TapRun* run, const float* input,
                                                const float* weights, const std::int32_t* lanes,
                                                const std::int32_t* offsets) {
@@ -108,13 +122,13 @@ template <int kTaps, int kStride, int kVectors, int kPixels>
   const BorderMask last = run[kTaps - 1].mask;
   const int count = run->count;
   if (first == BorderMask::none && last == BorderMask::none) {
-    multiplyAdjacent<kTaps, kStride, true, true>(sum, input, weights, lanes, offsets, count);
+    multiplyAdjacent<kPermutes, kTaps, kStride, true, true>(sum, input, weights, lanes, offsets, count);
   } else if (first == BorderMask::first && last == BorderMask::none) {
-    multiplyAdjacent<kTaps, kStride, false, true>(sum, input, weights, lanes, offsets, count);
+    multiplyAdjacent<kPermutes, kTaps, kStride, false, true>(sum, input, weights, lanes, offsets, count);
   } else if (first == BorderMask::none && last == BorderMask::last) {
-    multiplyAdjacent<kTaps, kStride, true, false>(sum, input, weights, lanes, offsets, count);
+    multiplyAdjacent<kPermutes, kTaps, kStride, true, false>(sum, input, weights, lanes, offsets, count);
   } else if (first == BorderMask::first && last == BorderMask::last) {
-    multiplyAdjacent<kTaps, kStride, false, false>(sum, input, weights, lanes, offsets, count);
+    multiplyAdjacent<kPermutes, kTaps, kStride, false, false>(sum, input, weights, lanes, offsets, count);
   } else {
     return false;
   }
@@ -130,54 +144,67 @@ template <int kColumns>
   for (int column = 0; column < kColumns; ++column) __builtin_prefetch(input + distance + column * blockLength);
 }
 
-/// kPixelStride 0: as the call says.
+/// Adds the runs of a tile. kPixelStride 0: as the call says.
+template <bool kPermutes, int kPixelStride, int kVectors, int kPixels>
+[[gnu::always_inline]] inline void addPermutedRuns(const TileCall& call, const float* tileInput,
+                                                   Vector (&sum)[kVectors][kPixels]) {
+  const std::ptrdiff_t pixel = kPixelStride != 0 ? kPixelStride : call.inputPixel;
+  const TapRun* const end = call.runs + call.runCount;
+  for (const TapRun* run = call.runs; run != end; ++run) {
+    const float* const input = tileInput + run->input;
+    const float* const weights = call.weights + run->weights;
+    const std::int32_t* const lanes = kPermutes ? call.lanes + run->weights : nullptr;
+    const std::int32_t* const offsets = call.offsets + run->weights / TACC_LANES;
+    const int count = run->count;
+    if constexpr (kPixelStride != 0) {
+      constexpr int kStride = kPixelStride / blockLength;
+      if constexpr (kStride == 2) fetchBelow<kPixels * kStride>(input, call.fetchDistance);
+      if (tryAdjacent<kPermutes, 3, kStride>(sum, run, input, weights, lanes, offsets)) {
+        run += 2;
+        continue;
+      }
+      if (kStride == 1 && tryAdjacent<kPermutes, 2, kStride>(sum, run, input, weights, lanes, offsets)) {
+        run += 1;
+        continue;
+      }
+    }
+    switch (run->mask) {
+      case BorderMask::none:
+        multiplyPermuted<kPermutes, 0, kPixels>(sum, input, pixel, weights, lanes, offsets, count);
+        break;
+      case BorderMask::first:
+        multiplyPermuted<kPermutes, 1, kPixels>(sum, input, pixel, weights, lanes, offsets, count);
+        break;
+      case BorderMask::firstTwo:
+        multiplyPermuted<kPermutes, 2, kPixels>(sum, input, pixel, weights, lanes, offsets, count);
+        break;
+      case BorderMask::last:
+        multiplyPermuted<kPermutes, 0, kPixels - 1>(sum, input, pixel, weights, lanes, offsets, count);
+        break;
+      case BorderMask::lastTwo:
+        multiplyPermuted<kPermutes, 0, kPixels - 2>(sum, input, pixel, weights, lanes, offsets, count);
+        break;
+      default:  // mostMaskedOfStride
+        break;
+    }
+  }
+}
+
 template <int kPixels, int kPixelStride>
 void permutedTile(const TileCall& given) {
   CallInKernel call = given;
   constexpr int kVectors = blockLength / TACC_LANES;
-  const std::ptrdiff_t pixel = kPixelStride != 0 ? kPixelStride : call.inputPixel;
+  if constexpr (canTakeOne) {
+    if (call.lanes == nullptr) {
+      forEachTile<kVectors, kPixels>(
+          call, [&](auto& sum, const float* input)
+                    __attribute__((always_inline)) { addPermutedRuns<false, kPixelStride>(call, input, sum); });
+      return;
+    }
+  }
   forEachTile<kVectors, kPixels>(
-      call, [&](auto& sum, const float* tileInput) __attribute__((always_inline)) {
-        const TapRun* const end = call.runs + call.runCount;
-        for (const TapRun* run = call.runs; run != end; ++run) {
-          const float* const input = tileInput + run->input;
-          const float* const weights = call.weights + run->weights;
-          const std::int32_t* const lanes = call.lanes + run->weights;
-          const std::int32_t* const offsets = call.offsets + run->weights / TACC_LANES;
-          const int count = run->count;
-          if constexpr (kPixelStride != 0) {
-            constexpr int kStride = kPixelStride / blockLength;
-            if constexpr (kStride == 2) fetchBelow<kPixels * kStride>(input, call.fetchDistance);
-            if (tryAdjacent<3, kStride>(sum, run, input, weights, lanes, offsets)) {
-              run += 2;
-              continue;
-            }
-            if (kStride == 1 && tryAdjacent<2, kStride>(sum, run, input, weights, lanes, offsets)) {
-              run += 1;
-              continue;
-            }
-          }
-          switch (run->mask) {
-            case BorderMask::none:
-              multiplyPermuted<kVectors, kPixels, 0, kPixels>(sum, input, pixel, weights, lanes, offsets, count);
-              break;
-            case BorderMask::first:
-              multiplyPermuted<kVectors, kPixels, 1, kPixels>(sum, input, pixel, weights, lanes, offsets, count);
-              break;
-            case BorderMask::firstTwo:
-              multiplyPermuted<kVectors, kPixels, 2, kPixels>(sum, input, pixel, weights, lanes, offsets, count);
-              break;
-            case BorderMask::last:
-              multiplyPermuted<kVectors, kPixels, 0, kPixels - 1>(sum, input, pixel, weights, lanes, offsets, count);
-              break;
-            case BorderMask::lastTwo:
-              multiplyPermuted<kVectors, kPixels, 0, kPixels - 2>(sum, input, pixel, weights, lanes, offsets, count);
-              break;
-            default:  // mostMaskedOfStride
-              break;
-          }
-        }
-      });
+      call, [&](auto& sum, const float* input)
+                __attribute__((always_inline)) { addPermutedRuns<true, kPixelStride>(call, input, sum); });
 }
 
 /// A gradient tile of one block, whose rows are permutations.

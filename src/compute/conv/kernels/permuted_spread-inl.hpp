@@ -10,7 +10,7 @@ constexpr int spreadLimit = TACC_REGISTERS == 32 ? 8 : 5;
 
 /// Positions [first, first + kCount) of a line: first * 2 - shift is the column of the first tap of pixel `first`.
 /// Without the pixel before the first one and the last one, where these are outside.
-template <int kCount, bool kHasBefore, bool kHasLast>
+template <bool kPermutes, int kCount, bool kHasBefore, bool kHasLast>
 [[gnu::always_inline]] inline void spreadTile(const PermutedSpreadCall& call, int first) {
   constexpr int kVectors = vectorsOfBlock;
   constexpr int kTaps = 3;
@@ -21,16 +21,16 @@ template <int kCount, bool kHasBefore, bool kHasLast>
     for (const SpreadRun *run = call.runs, *const end = run + call.runCount; run != end; ++run) {
       const float* const input = call.input + run->input + first * std::ptrdiff_t{blockLength};
       const float* weights = call.weights + run->weights + v * TACC_LANES;
-      const std::int32_t* lanes = call.lanes + run->firstStep * std::ptrdiff_t{blockLength} + v * TACC_LANES;
+      std::ptrdiff_t lanes = run->firstStep * std::ptrdiff_t{blockLength} + v * TACC_LANES;
       const std::int32_t* offsets = call.offsets + run->firstStep * std::ptrdiff_t{kVectors} + v;
       for (int i = 0; i < run->count; ++i) {
         const Vector w0 = load(weights), w1 = load(weights + blockLength), w2 = load(weights + 2 * blockLength);
-        const Lanes which = loadLanes(lanes);
+        const Lanes which = lanesOf<kPermutes>(call.lanes, lanes);
         const float* const from = input + *offsets;
-        if constexpr (kHasBefore) outer[0] += w2 * permuted(from - blockLength, which);
+        if constexpr (kHasBefore) outer[0] += w2 * taken<kPermutes>(from - blockLength, which);
 #pragma GCC unroll 16
         for (int p = 0; p < (kHasLast ? kCount : kCount - 1); ++p) {
-          const Vector x = permuted(from + p * blockLength, which);
+          const Vector x = taken<kPermutes>(from + p * blockLength, which);
           outer[p] += w0 * x;
           middle[p] += w1 * x;
           if (p + 1 < kCount) outer[p + 1] += w2 * x;
@@ -53,18 +53,26 @@ template <int kCount, bool kHasBefore, bool kHasLast>
   }
 }
 
-template <int kCount>
-void spreadPositions(const PermutedSpreadCall& call, int first) {
+template <bool kPermutes, int kCount>
+[[gnu::always_inline]] inline void spreadWithEnds(const PermutedSpreadCall& call, int first) {
   const bool hasBefore = first > 0, hasLast = first + kCount <= call.inputPixels;
   if (hasBefore && hasLast) {
-    spreadTile<kCount, true, true>(call, first);
+    spreadTile<kPermutes, kCount, true, true>(call, first);
   } else if (hasBefore) {
-    spreadTile<kCount, true, false>(call, first);
+    spreadTile<kPermutes, kCount, true, false>(call, first);
   } else if (hasLast) {
-    spreadTile<kCount, false, true>(call, first);
+    spreadTile<kPermutes, kCount, false, true>(call, first);
   } else {
-    spreadTile<kCount, false, false>(call, first);
+    spreadTile<kPermutes, kCount, false, false>(call, first);
   }
+}
+
+template <int kCount>
+void spreadPositions(const PermutedSpreadCall& call, int first) {
+  if constexpr (canTakeOne) {
+    if (call.lanes == nullptr) return spreadWithEnds<false, kCount>(call, first);
+  }
+  spreadWithEnds<true, kCount>(call, first);
 }
 
 /// A line of the result, in nearly equal tiles.

@@ -118,6 +118,21 @@ template <int kVectors, int kPixels>
   }
 }
 
+/// What so many pixels of a line of the kernel read. Strips read a value of all their pixels at a time, over which
+/// hardware looks ahead late.
+template <int kPixels>
+[[gnu::always_inline]] inline void fetchInput(const float* input, std::ptrdiff_t pixel, int values) {
+  constexpr int kLine = 64 / int{sizeof(float)};
+  const auto fetch = [](const float* from, std::ptrdiff_t floats) __attribute__((always_inline)) {
+    for (std::ptrdiff_t at = 0; at < floats; at += kLine) __builtin_prefetch(from + at);
+  };
+  if (pixel <= values + kLine) {  // side by side
+    fetch(input, (kPixels - 1) * pixel + values);
+    return;
+  }
+  for (int p = 0; p < kPixels; ++p) fetch(input + p * pixel, values);
+}
+
 /// Calls visit(pixel, vector, its place) for all sums, pixel by pixel from `first` on. One place moves on: or else
 /// those of all sums are computed before the products, and spilled.
 template <int kVectors, int kPixels, class Place, class Visit>
@@ -182,6 +197,9 @@ void shortSums(const ShortSumsCall& given) {
   const std::ptrdiff_t stripInput = kPixels * call.inputPixel, stripOutput = kPixels * call.outputPixel;
   for (int strip = 0; strip < call.strips; ++strip) {
     const float* weights = call.weights;
+    for (int line = 0; call.fetchesInput && line < call.lines; ++line) {
+      fetchInput<kPixels>(call.input + (strip + 1) * stripInput + line * call.inputLine, call.inputPixel, call.values);
+    }
     for (int t = 0; t < call.tiles; ++t) {
       const std::ptrdiff_t lane = std::ptrdiff_t{t} * kVectors * TACC_LANES;
       const std::ptrdiff_t at = strip * stripOutput + lane;

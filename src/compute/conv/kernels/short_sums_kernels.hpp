@@ -33,6 +33,7 @@ struct ShortSumsCall {
   int strips, tiles;           // and tiles of each; `input`, `addend` and `output` are those of the first strip
   int lastLanes;               // of the last vector of each tile, behind which another pixel begins; 0: all
   std::ptrdiff_t outputAhead;  // what lies so far behind a tile's output is fetched before it is computed; 0: nothing
+  bool fetchesInput;           // each strip fetches what the next one reads
   taccActivation_t activation;
   bool isNonTemporal;  // the output, in whole vectors that are aligned, is stored so: the caller ends that
 };
