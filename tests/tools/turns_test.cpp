@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <ctime>
 #include <map>
 #include <numeric>
 #include <utility>
@@ -116,6 +117,39 @@ TEST(TimeInTurn, believesNoRareProcessorTimes) {
   ASSERT_GT(runs, 100);
   EXPECT_GE(contestants[0].seconds, 1);
   EXPECT_LE(contestants[0].seconds, 2);
+}
+
+double readClock(bool processorTime) {
+  timespec time{};
+  clock_gettime(processorTime ? CLOCK_THREAD_CPUTIME_ID : CLOCK_MONOTONIC, &time);
+  return static_cast<double>(time.tv_sec) + 1e-9 * static_cast<double>(time.tv_nsec);
+}
+
+TEST(TimeInTurn, takesOffWhatReadingTheClockTakes) {
+  for (const bool processorTime : {false, true}) {
+    std::vector<double> ofClock;
+    std::vector<Timed> contestants = {{[&] {
+      const double begin = readClock(processorTime);
+      ofClock.push_back(readClock(processorTime) - begin);
+    }}};
+    contestants.push_back({[] {}});
+    timeInTurn(contestants, 0.02, processorTime);
+    std::ranges::sort(ofClock);
+    EXPECT_GE(contestants[1].seconds, 0);
+    EXPECT_LT(contestants[1].seconds, ofClock[ofClock.size() / 8] / 2);
+  }
+}
+
+TEST(TimeInTurn, takesNothingElseOff) {
+  constexpr double work = 5e-5;
+  for (const bool processorTime : {false, true}) {
+    std::vector<Timed> contestants = {{[processorTime] {
+      for (const double begin = readClock(processorTime); readClock(processorTime) < begin + work;) continue;
+    }}};
+    timeInTurn(contestants, 0.05, processorTime);
+    EXPECT_GE(contestants[0].seconds, work);
+    EXPECT_LT(contestants[0].seconds, 2 * work);
+  }
 }
 
 }  // namespace
