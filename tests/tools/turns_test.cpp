@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <ctime>
 #include <map>
 #include <numeric>
 #include <utility>
@@ -112,10 +113,43 @@ TEST(TimeInTurn, believesNoRareProcessorTimes) {
   int runs = 0;
   std::vector<Timed> contestants;
   contestants.push_back({[&runs] { ++runs; }, 1e30, [&runs] { return runs % 20 == 2 ? 0 : 1 + runs % 7; }});
-  timeInTurn(contestants, 0.01, true);
+  timeInTurn(contestants, 0.1, true);
   ASSERT_GT(runs, 100);
   EXPECT_GE(contestants[0].seconds, 1);
   EXPECT_LE(contestants[0].seconds, 2);
+}
+
+double readClock(bool processorTime) {
+  timespec time{};
+  clock_gettime(processorTime ? CLOCK_THREAD_CPUTIME_ID : CLOCK_MONOTONIC, &time);
+  return static_cast<double>(time.tv_sec) + 1e-9 * static_cast<double>(time.tv_nsec);
+}
+
+TEST(TimeInTurn, takesOffWhatReadingTheClockTakes) {
+  for (const bool processorTime : {false, true}) {
+    std::vector<double> ofClock;
+    std::vector<Timed> contestants = {{[&] {
+      const double begin = readClock(processorTime);
+      ofClock.push_back(readClock(processorTime) - begin);
+    }}};
+    contestants.push_back({[] {}});
+    timeInTurn(contestants, 0.02, processorTime);
+    std::ranges::sort(ofClock);
+    EXPECT_GE(contestants[1].seconds, 0);
+    EXPECT_LT(contestants[1].seconds, ofClock[ofClock.size() / 8] / 2);
+  }
+}
+
+TEST(TimeInTurn, takesNothingElseOff) {
+  constexpr double work = 5e-5;
+  for (const bool processorTime : {false, true}) {
+    std::vector<Timed> contestants = {{[processorTime] {
+      for (const double begin = readClock(processorTime); readClock(processorTime) < begin + work;) continue;
+    }}};
+    timeInTurn(contestants, 0.05, processorTime);
+    EXPECT_GE(contestants[0].seconds, work);
+    EXPECT_LT(contestants[0].seconds, 2 * work);
+  }
 }
 
 }  // namespace

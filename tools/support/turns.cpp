@@ -67,9 +67,10 @@ class Past {
   std::optional<std::size_t> last_;
 };
 
-/// A time that an eighth of them are below. Where a hypervisor takes processors away, the kernel takes that off a
-/// thread's time later, off whatever runs then: the shortest of many times may even be none.
-double shortOf(std::vector<double>& times) {
+/// The least; of processor times one that an eighth of them are below. Where a hypervisor takes processors away, the
+/// kernel takes that off a thread's time later, off whatever runs then: the shortest of many times may even be none.
+double shortOf(std::vector<double>& times, bool areProcessorTimes) {
+  if (!areProcessorTimes) return *std::ranges::min_element(times);
   const auto at = times.begin() + static_cast<std::ptrdiff_t>(times.size() / 8);
   std::nth_element(times.begin(), at, times.end());
   return *at;
@@ -118,24 +119,32 @@ void timeInTurn(std::vector<Timed>& contestants, double seconds, bool processorT
     clock_gettime(processorTime ? CLOCK_THREAD_CPUTIME_ID : CLOCK_MONOTONIC, &time);
     return static_cast<double>(time.tv_sec) + 1e-9 * static_cast<double>(time.tv_nsec);
   };
-  std::vector<std::vector<double>> times(contestants.size());
-  const auto take = [&](std::size_t which) {
-    Timed& contestant = contestants[which];
+  const auto timeThrice = [&](const Timed& timed, std::vector<double>& times) {
     for (int i = 0; i < 3; ++i) {
       const double begin = now();
-      contestant.run();
-      const double took = contestant.ownSeconds ? contestant.ownSeconds() : now() - begin;
-      if (i > 0) times[which].push_back(took);
+      timed.run();
+      const double end = now();
+      if (i > 0) times.push_back(timed.ownSeconds ? timed.ownSeconds() : end - begin);
     }
-    contestant.seconds = processorTime ? shortOf(times[which]) : *std::ranges::min_element(times[which]);
   };
+  const Timed nothing{[] {}};
+  std::vector<double> timesOfNothing;
+  std::vector<std::vector<double>> times(contestants.size());
   for (int round = 0; round < leastRounds || std::chrono::duration<double>(Clock::now() - start).count() < seconds;
        ++round) {
+    timeThrice(nothing, timesOfNothing);
     const double hopeless = timesHopeless * std::ranges::min_element(contestants, {}, &Timed::seconds)->seconds;
     for (std::size_t i = 0; i < contestants.size(); ++i) {
       const std::size_t which = round % 2 == 0 ? i : contestants.size() - 1 - i;
-      if (contestants[which].seconds <= hopeless) take(which);
+      Timed& contestant = contestants[which];
+      if (contestant.seconds > hopeless) continue;
+      timeThrice(contestant, times[which]);
+      contestant.seconds = shortOf(times[which], processorTime);
     }
+  }
+  const double ofClock = shortOf(timesOfNothing, processorTime);
+  for (Timed& contestant : contestants) {
+    if (!contestant.ownSeconds) contestant.seconds = std::max(0.0, contestant.seconds - ofClock);
   }
 }
 

@@ -41,13 +41,29 @@ inline void sgdMomentum(float* weights, float* velocity, const float* gradient, 
 
 inline void sumProducts(const float* gradient, const float* input, std::ptrdiff_t inputPixel, std::ptrdiff_t pixels,
                         float* sum) {
-  for (int lane = 0; lane < blockLength; lane += TACC_LANES) {
-    const float* const g = gradient + lane;
-    const float* const x = input + lane;
-    const Vector products = sumOver(
-        pixels, [&](std::ptrdiff_t p)
-                    __attribute__((always_inline)) { return load(g + p * blockLength) * load(x + p * inputPixel); });
-    store(sum + lane, load(sum + lane) + products);
+  constexpr int kVectors = blockLength / TACC_LANES;
+  constexpr int kChains = kVectors > 2 ? 2 : 4;  // of each vector: sums that do not wait for themselves
+  Vector sums[kChains][kVectors] = {};
+  const float* g = gradient;
+  const float* x = input;
+  const auto addPixel = [&](Vector(&to)[kVectors]) __attribute__((always_inline)) {
+#pragma GCC unroll 4
+    for (int v = 0; v < kVectors; ++v) to[v] += load(g + v * TACC_LANES) * load(x + v * TACC_LANES);
+    g += blockLength;
+    x += inputPixel;
+  };
+  std::ptrdiff_t left = pixels;
+  for (; left >= kChains; left -= kChains) {
+#pragma GCC unroll 4
+    for (int chain = 0; chain < kChains; ++chain) addPixel(sums[chain]);
+  }
+  for (; left > 0; --left) addPixel(sums[0]);
+#pragma GCC unroll 4
+  for (int v = 0; v < kVectors; ++v) {
+    Vector all = load(sum + v * TACC_LANES);
+#pragma GCC unroll 4
+    for (int chain = 0; chain < kChains; ++chain) all += sums[chain][v];
+    store(sum + v * TACC_LANES, all);
   }
 }
 

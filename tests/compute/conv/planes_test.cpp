@@ -2,6 +2,7 @@
 // and nothing is read or written outside of the tensors.
 #include <gtest/gtest.h>
 
+#include <array>
 #include <random>
 
 #include "../guarded_buffer.hpp"
@@ -68,6 +69,17 @@ TEST(Planes, AreExactForProducts) {
         desc.accumulate = pass != taccConvForward && from(0, 1) == 1;
         expectExact(desc);
       }
+    }
+  }
+}
+
+TEST(Planes, AreExactForGradientsOfProductsInParts) {
+  for (const auto& [batch, height, width] : {std::array{1, 251, 253}, {3, 170, 131}, {5, 7, 9}}) {
+    for (const int groups : {1, 3}) {
+      taccConvDesc_t desc = plain(taccConvBackwardWeights, batch, groups * 7, height, width, groups * 8, 1);
+      desc.groups = groups;
+      desc.accumulate = groups > 1;
+      expectExact(desc);
     }
   }
 }

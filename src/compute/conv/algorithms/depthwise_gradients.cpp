@@ -55,7 +55,10 @@ class DepthwiseGradients final : public ConvPlan {
                              (depthwisePartRead(s) * double(s.inPlane()) + double(s.outPlane()));
     const bool isWaitedFor =
         hasFarCaches() && s.kernelHeight < s.strideHeight && bytesRead > 2 * double(l2CacheBytes());
-    isFetched_ = !usesKernelsApart(d) && (isWaitedFor || static_cast<double>(bytes) > leastFetchedBytes(s));
+    // On a core of short vectors (Zen 3) hardware looks ahead far enough: with more that is fetched by software,
+    // gradients from memory take up to twice as long.
+    isFetched_ = kernels.fmaLanes == blockLength && !usesKernelsApart(d) &&
+                 (isWaitedFor || static_cast<double>(bytes) > leastFetchedBytes(s));
     if (isFetched_ && fetchesStrips()) {
       ahead_ = s.kernelHeight < s.strideHeight ? floatsOfLinesAhead(s.strideHeight, s.width, floatsOfStripsAhead)
                                                : floatsOfStripsAhead;
@@ -312,6 +315,11 @@ class DepthwiseGradients final : public ConvPlan {
   template <class Visit>
   void forEachLine(int fromLine, int toLine, const Visit& visit) const {
     const Shape& s = shape();
+    if (s.isProduct()) {  // whose lines follow each other without a gap
+      const std::ptrdiff_t at = std::ptrdiff_t{fromLine} * s.width * blockLength;
+      if (fromLine < toLine) visit(0, at, at, (toLine - fromLine) * s.width);
+      return;
+    }
     for (int y = fromLine; y < toLine; ++y) {
       for (int r = 0; r < s.kernelHeight; ++r) {
         const int line = y * s.strideHeight - s.padHeight + r * s.dilationHeight;

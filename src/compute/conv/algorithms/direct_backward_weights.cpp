@@ -485,8 +485,9 @@ bool servesDirectBackwardWeights(const Description& d) {
 std::unique_ptr<ConvPlan> makeDirectBackwardWeights(const Description& d, const KernelSet& kernels) {
   const int ins = d.shape.inPerGroup();
   const double pixels = std::min(400.0, double(d.shape.batch) * d.shape.outHeight * d.shape.outWidth);
-  return std::make_unique<DirectBackwardWeights>(d, kernels,
-                                                 chooseHalfTiles(kernels, d.shape.outPerGroup(), ins, pixels));
+  const bool isProduct = d.shape.kernelHeight * d.shape.kernelWidth == 1;
+  return std::make_unique<DirectBackwardWeights>(
+      d, kernels, chooseHalfTiles(kernels, d.shape.outPerGroup(), ins, pixels, isProduct));
 }
 
 }  // namespace tacc::conv

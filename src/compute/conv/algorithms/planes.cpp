@@ -25,6 +25,8 @@ constexpr std::size_t mostScratchFloats = 256 * 1024;
 
 /// Pixels that no kernel reads beyond.
 constexpr std::ptrdiff_t stretch = 128;
+/// Of a product, whose planes are one line: pixels that all results are made of before the next ones.
+constexpr std::ptrdiff_t planePixelsInTurn = 8 * stretch;
 
 constexpr std::size_t wholeVectors(std::size_t floats) { return (floats + 15) / 16 * 16; }
 
@@ -259,9 +261,8 @@ class PlaneProducts final : public PlanesPlan {
       }
     };
     // What several channels of the result read is in the L1 cache still.
-    constexpr std::ptrdiff_t atOnce = 8 * stretch;
-    for (std::ptrdiff_t from = static_cast<std::ptrdiff_t>(stretches.from) * stretch; from < whole; from += atOnce) {
-      multiply(from, std::min(whole, from + atOnce), planes + from, plane);
+    for (auto from = static_cast<std::ptrdiff_t>(stretches.from) * stretch; from < whole; from += planePixelsInTurn) {
+      multiply(from, std::min(whole, from + planePixelsInTurn), planes + from, plane);
     }
     std::fill_n(scratch, mostChannels * stretch, 0.0F);
     for (int c = 0; c < lines_.channels(); ++c) {
@@ -347,6 +348,12 @@ class PlaneGradients final : public PlanesPlan {
     const double products = pairs * values * (1.0 * vectors + ofSum) +
                             double(s.outHeight) * s.outPerGroup() * (cyclesOfLine + s.outWidth / 8.0);
     const double summed = double(parts_) * static_cast<double>(sumFloats()) / 4 + double(sumFloats());
+    if (s.isProduct()) {
+      const double stretches = static_cast<double>((inPlane() + planePixelsInTurn - 1) / planePixelsInTurn);
+      const double ofPlanes = s.outPerGroup() * (s.inPerGroup() * static_cast<double>(inPlane()) / kernels_.lanes +
+                                                 stretches * cyclesOfLineSum * s.inPerGroup() + cyclesOfLine);
+      return std::max(s.groups * (s.batch * ofPlanes + summed), memoryCycles()) / assumedHertz;
+    }
     return std::max(double(s.batch) * s.groups * products + s.groups * summed + lineCycles(s.outHeight),
                     memoryCycles()) /
            assumedHertz;
@@ -371,11 +378,66 @@ class PlaneGradients final : public PlanesPlan {
   std::ptrdiff_t ofOutput() const { return shape().inPerGroup() * taps() * planeSumFloats; }
   std::size_t sumFloats() const { return static_cast<std::size_t>(shape().outPerGroup() * ofOutput()); }
   std::ptrdiff_t gradientFloats() const { return roundUp(shape().outWidth + planePadding, blockLength); }
-  std::size_t scratchFloats() const { return ringFloats() + static_cast<std::size_t>(gradientFloats()); }
+  std::size_t scratchFloats() const {
+    if (shape().isProduct()) return static_cast<std::size_t>((1 + mostChannels) * planePadding);
+    return ringFloats() + static_cast<std::size_t>(gradientFloats());
+  }
+  const float* inputOf(const Buffers& buffers, std::ptrdiff_t image, int group) const {
+    return buffers.input + (image * shape().inChannels + group * shape().inPerGroup()) * inPlane();
+  }
+  const float* gradientOf(const Buffers& buffers, std::ptrdiff_t image, int group) const {
+    return buffers.outputGradient + (image * shape().outChannels + group * shape().outPerGroup()) * outPlane();
+  }
+
+  /// Of a product, whose planes are one line, the pixels of some lines, a stretch at a time that stays in the L1 cache
+  /// for all outputs. Pixels that fill no vectors are copied between zeros.
+  void sumPixels(const float* input, const float* gradient, std::ptrdiff_t pixels, float* sums, float* scratch) const {
+    PlaneValue values[mostChannels];
+    PlaneGradientCall call{};
+    call.values = values;
+    call.count = shape().inPerGroup();
+    const std::ptrdiff_t whole = pixels / planePadding * planePadding, rest = pixels - whole;
+    for (std::ptrdiff_t from = 0; from < whole; from += planePixelsInTurn) {
+      call.pixels = static_cast<int>(std::min(planePixelsInTurn, whole - from));
+      for (int c = 0; c < call.count; ++c) values[c] = {input + c * inPlane() + from, c};
+      for (int k = 0; k < shape().outPerGroup(); ++k) {
+        call.gradient = gradient + k * outPlane() + from;
+        call.sums = sums + k * ofOutput();
+        kernels_.gradient(call);
+      }
+    }
+    if (rest == 0) return;
+    call.pixels = static_cast<int>(rest);
+    call.gradient = scratch;
+    float* const inputs = scratch + planePadding;
+    std::fill_n(scratch, scratchFloats(), 0.0F);
+    for (int c = 0; c < call.count; ++c) {
+      std::copy_n(input + c * inPlane() + whole, rest, inputs + c * planePadding);
+      values[c] = {inputs + c * planePadding, c};
+    }
+    for (int k = 0; k < shape().outPerGroup(); ++k) {
+      std::copy_n(gradient + k * outPlane() + whole, rest, scratch);
+      call.sums = sums + k * ofOutput();
+      kernels_.gradient(call);
+    }
+  }
 
   void sumPart(const Buffers& buffers, int group, std::size_t part, float* sums, float* scratch) const {
     const Shape& s = shape();
     std::fill_n(sums, sumFloats(), 0.0F);
+    if (s.isProduct()) {
+      const auto height = static_cast<std::size_t>(s.height);
+      const TaskPart lines = partOf(height * static_cast<std::size_t>(s.batch), parts_, part);
+      for (std::size_t line = lines.from, end; line < lines.to; line = end) {
+        const std::size_t image = line / height;
+        end = std::min(lines.to, (image + 1) * height);
+        const auto pixel = static_cast<std::ptrdiff_t>(line - image * height) * s.width;
+        const auto at = static_cast<std::ptrdiff_t>(image);
+        sumPixels(inputOf(buffers, at, group) + pixel, gradientOf(buffers, at, group) + pixel,
+                  static_cast<std::ptrdiff_t>(end - line) * s.width, sums, scratch);
+      }
+      return;
+    }
     Ring ring = ringIn(scratch);
     float* const gradient = scratch + ringFloats();
     std::fill_n(gradient, gradientFloats(), 0.0F);
@@ -388,11 +450,9 @@ class PlaneGradients final : public PlanesPlan {
       const auto image = static_cast<std::ptrdiff_t>(line / height);
       const auto y = static_cast<std::ptrdiff_t>(line % height);
       if (y == 0) ring.forget();
-      const float* const planes = buffers.input + (image * s.inChannels + group * s.inPerGroup()) * inPlane();
-      call.values = ring.values(planes, static_cast<int>(y), 0, call.count);
+      call.values = ring.values(inputOf(buffers, image, group), static_cast<int>(y), 0, call.count);
       for (int k = 0; k < s.outPerGroup(); ++k) {
-        const float* const from = buffers.outputGradient +
-                                  (image * s.outChannels + group * s.outPerGroup() + k) * outPlane() + y * s.outWidth;
+        const float* const from = gradientOf(buffers, image, group) + k * outPlane() + y * s.outWidth;
         std::copy_n(from, s.outWidth, gradient);
         call.sums = sums + k * ofOutput();
         kernels_.gradient(call);

@@ -26,9 +26,35 @@ double cyclesOfPart(const KernelSet& kernels, double blocks, const std::vector<W
 }
 
 /// What the calls for a pixel cost of full blocks of input values, where equal tiles share one.
-double cyclesOfCalls(const std::vector<WeightTiles::Part>& rowParts, int fullBlocks, double pixels) {
+double cyclesOfCalls(const std::vector<WeightTiles::Part>& rowParts, int fullBlocks, double pixels, double ofCall) {
   const double calls = areEqual(rowParts) ? 1 : static_cast<double>(rowParts.size()) * fullBlocks;
-  return calls * callCycles / pixels;
+  return calls * ofCall / pixels;
+}
+
+/// The same with as many equal parts of a block's rows as it takes.
+WeightTiles withEqualRows(const KernelSet& kernels, WeightTiles tiles, int inValues, double pixels) {
+  const int rows = tiles.rowParts.back().to;
+  auto parts = static_cast<int>(tiles.rowParts.size());
+  while (rows % parts != 0) ++parts;
+  tiles.rowParts = cutParts(rows, rows / parts);
+  tiles.cyclesOfPixel = 0;
+  for (const WeightTiles::Part& block : tiles.blockParts) {
+    tiles.cyclesOfPixel +=
+        cyclesOfPart(kernels, block.size(), tiles.rowParts, tiles.lastRowParts, inValues / rows, pixels);
+  }
+  return tiles;
+}
+
+/// What finding out a call's arguments costs beside it, block by block of input values.
+constexpr double argumentCycles = 80;
+
+/// With what the calls cost.
+double allCycles(const WeightTiles& tiles, int fullBlocks, double pixels, double ofCall = callCycles) {
+  double cycles = tiles.cyclesOfPixel;
+  if (!tiles.blockParts.empty())
+    cycles += static_cast<double>(tiles.blockParts.size()) * cyclesOfCalls(tiles.rowParts, fullBlocks, pixels, ofCall);
+  if (tiles.halfTiles > 0) cycles += tiles.halfTiles * cyclesOfCalls(tiles.halfRowParts, fullBlocks, pixels, ofCall);
+  return cycles;
 }
 
 }  // namespace
@@ -74,9 +100,19 @@ WeightTiles chooseWeightTiles(const KernelSet& kernels, int outBlocks, int inVal
   return best;
 }
 
-WeightTiles chooseHalfTiles(const KernelSet& kernels, int outChannels, int inValues, double pixels) {
+WeightTiles chooseHalfTiles(const KernelSet& kernels, int outChannels, int inValues, double pixels, bool isProduct) {
   const int outBlocks = ceilDivide(outChannels, blockLength);
-  WeightTiles whole = chooseWeightTiles(kernels, outBlocks, inValues, pixels);
+  const int fullBlocks = inValues / blockLength;
+  const auto chooseWhole = [&](int blocks) {
+    const WeightTiles tiles = chooseWeightTiles(kernels, blocks, inValues, pixels);
+    if (!isProduct || fullBlocks == 0 || kernels.fmaLanes == blockLength) return tiles;
+    const WeightTiles equal = withEqualRows(kernels, tiles, inValues, pixels);
+    const auto cyclesOf = [&](const WeightTiles& t) {
+      return allCycles(t, fullBlocks, pixels, callCycles + argumentCycles);
+    };
+    return cyclesOf(equal) < cyclesOf(tiles) ? equal : tiles;
+  };
+  WeightTiles whole = chooseWhole(outBlocks);
   const int halves = ceilDivide(outChannels, blockLength / 2);
   const int ofTile = std::min(halves, 3);
   const int limit = kernels.halfRowLimit[ceilDivide(ofTile, 2)];
@@ -84,24 +120,16 @@ WeightTiles chooseHalfTiles(const KernelSet& kernels, int outChannels, int inVal
   if (limit == 0 || halfTiles == 0) return whole;
   const int wholeBlocks = (halves - ofTile * halfTiles) / 2;
   WeightTiles tiles{};
-  if (wholeBlocks > 0) tiles = chooseWeightTiles(kernels, wholeBlocks, inValues, pixels);
+  if (wholeBlocks > 0) tiles = chooseWhole(wholeBlocks);
   tiles.halfTiles = halfTiles;
   tiles.halvesOfTile = ofTile;
   tiles.halfRowParts = cutParts(std::min(blockLength, inValues), limit);
   const int last = inValues % blockLength;
   if (last != 0) tiles.lastHalfRowParts = cutParts(last, limit);
-  const int fullBlocks = inValues / blockLength;
   const double ofHalfTile =
       cyclesOfPart(kernels, ofTile / 2.0, tiles.halfRowParts, tiles.lastHalfRowParts, fullBlocks, pixels);
   tiles.cyclesOfPixel += halfTiles * ofHalfTile;
-  const auto withCalls = [&](const WeightTiles& t) {
-    double cycles = t.cyclesOfPixel;
-    if (!t.blockParts.empty())
-      cycles += static_cast<double>(t.blockParts.size()) * cyclesOfCalls(t.rowParts, fullBlocks, pixels);
-    if (t.halfTiles > 0) cycles += t.halfTiles * cyclesOfCalls(t.halfRowParts, fullBlocks, pixels);
-    return cycles;
-  };
-  return withCalls(tiles) < withCalls(whole) ? tiles : whole;
+  return allCycles(tiles, fullBlocks, pixels) < allCycles(whole, fullBlocks, pixels) ? tiles : whole;
 }
 
 void dealOut(WeightTiles& tiles, std::size_t workers, int vectors) {

@@ -31,7 +31,9 @@ WeightTiles chooseWeightTiles(const KernelSet& kernels, int outBlocks, int inVal
 
 /// The same, but as many of `outChannels` in tiles of a block and a half, or half a one, as there are places for, where
 /// the kernels have these and that is faster. A last block of at most half a block is computed by half then.
-WeightTiles chooseHalfTiles(const KernelSet& kernels, int outChannels, int inValues, double pixels);
+/// `isProduct`: of one tap, where equal tiles of all full blocks of input values share a call, which of few pixels is
+/// worth more than larger tiles.
+WeightTiles chooseHalfTiles(const KernelSet& kernels, int outChannels, int inValues, double pixels, bool isProduct);
 
 /// The fewest nearly equal parts of at most `limit`, the larger ones first.
 std::vector<WeightTiles::Part> cutParts(int count, int limit);
