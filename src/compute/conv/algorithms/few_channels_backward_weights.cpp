@@ -216,7 +216,6 @@ class FewChannelsBackwardWeights final : public ConvPlan {
                 float* result, bool& accumulates) const {
     if (some.size() == 0) return;
     call.inputLine = read.line * shape().strideHeight;
-    call.inputRows = read.line * shape().dilationHeight;
     const int last = shape().outHeight - 1;
     if (gradient.lastLine == nullptr || some.to <= last) {
       sumBlocks(call, outs, some, read, gradient.image, result, accumulates);
@@ -286,7 +285,7 @@ class FewChannelsBackwardWeights final : public ConvPlan {
       const KernelLine of = kernelLine(i);
       const PixelRange inside = linesInside(of.r, some);
       call.lines = inside.size();
-      const float* const tapLines = read.at + placeOfRead(of, read, call) + (inside.from - some.from) * call.inputLine;
+      const float* const tapLines = read.at + placeOfRead(of, read) + (inside.from - some.from) * call.inputLine;
       const float* const tapGradient =
           gradient + inside.from * call.gradientLine + read.columns.from * (call.gradientPixel / image_.phases());
       const bool accumulates = call.accumulate;
@@ -317,8 +316,9 @@ class FewChannelsBackwardWeights final : public ConvPlan {
     return {line / shape().kernelHeight, line % shape().kernelHeight, index % tapsApart()};
   }
   /// What its first value reads, from what that of the first one does.
-  std::ptrdiff_t placeOfRead(const KernelLine& of, const LinesRead& read, const GradientCall& call) const {
-    return of.block * read.plane + of.r * call.inputRows + of.tap * shape().dilationWidth * image_.pixel();
+  std::ptrdiff_t placeOfRead(const KernelLine& of, const LinesRead& read) const {
+    return of.block * read.plane + of.r * (read.line * shape().dilationHeight) +
+           of.tap * shape().dilationWidth * image_.pixel();
   }
 
   /// The same of several lines of the kernel together. Those outside the image are zeros.
@@ -333,7 +333,7 @@ class FewChannelsBackwardWeights final : public ConvPlan {
     for (const WeightTiles::Part& part : joined_->lineParts) {
       for (int i = part.from; i < part.to; ++i) {
         const KernelLine of = kernelLine(i);
-        lines[i - part.from] = placeOfRead(of, read, call);
+        lines[i - part.from] = placeOfRead(of, read);
         places[i - part.from] = placeOf(of.block, of.r, of.tap);
       }
       if (part.size() == 1) {  // with nothing to join it with

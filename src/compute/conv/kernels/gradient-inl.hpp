@@ -31,8 +31,8 @@ struct FetchedAhead {
   std::ptrdiff_t input, gradient;
 };
 
-/// Rows lie side by side, kColumns of them in each line of the input.
-template <int kVectors, int kRows, int kColumns>
+/// Rows lie side by side.
+template <int kVectors, int kRows>
 [[gnu::always_inline]] inline void gradientTile(const GradientCall& call, FetchedAhead ahead, const float* tileInput,
                                                 float* output) {
   constexpr int kBlocks = blocksOf(kVectors);
@@ -50,7 +50,6 @@ template <int kVectors, int kRows, int kColumns>
   const std::ptrdiff_t second = kVectors % vectorsOfBlock != 0 ? placeOfSecond(call, block) : 0;
   const std::ptrdiff_t step = call.inputPixel;
   const std::ptrdiff_t pixelOfGradient = call.gradientPixel;
-  const std::ptrdiff_t nextColumns = kColumns == kRows ? 0 : call.inputRows;
   // What the sums are added to is often in no near cache: it was used for other pixels, with all else of the result.
   if (call.accumulate) {
 #pragma GCC unroll 16
@@ -76,7 +75,7 @@ template <int kVectors, int kRows, int kColumns>
         }
 #pragma GCC unroll 16
         for (int c = 0; c < kRows; ++c) {
-          const float& value = input[c / kColumns * nextColumns + c % kColumns];
+          const float& value = input[c];
           if constexpr (kVectors == 1 && kIsWhole) {
             sum[0][c] = addProductWith(sum[0][c], g[0], value);
             continue;
@@ -140,7 +139,7 @@ template <int kVectors, int kRows, int kColumns>
   }
 }
 
-template <int kVectors, int kRows, int kColumns = kRows>
+template <int kVectors, int kRows>
 void gradient(const GradientCall& call) {
   float* output = call.output;
   const std::ptrdiff_t outputTile = kRows * call.outputRow;
@@ -152,7 +151,7 @@ void gradient(const GradientCall& call) {
     const float* input = call.input + block * call.inputBlock;
     std::ptrdiff_t inputAhead = call.inputAhead != 0 ? call.inputAhead : near.input;
     for (int part = 0, parts = call.parts; part < parts; ++part, input += kRows, output += outputTile) {
-      gradientTile<kVectors, kRows, kColumns>(call, {inputAhead, gradientAhead}, input, output);
+      gradientTile<kVectors, kRows>(call, {inputAhead, gradientAhead}, input, output);
       inputAhead = near.input;
       gradientAhead = near.gradient;
     }

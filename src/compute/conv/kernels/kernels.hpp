@@ -94,7 +94,6 @@ struct TileCall {
 struct GradientCall {
   const float* input;  // row c of a pixel is at c
   std::ptrdiff_t inputPixel;
-  std::ptrdiff_t inputRows;  // for those of three lines: row c is at c / 3 times this, and c % 3
   std::ptrdiff_t inputLine;
   std::ptrdiff_t inputImage;
   const float* gradient;                       // 16 floats a pixel
@@ -274,7 +273,6 @@ struct KernelSet {
   TileKernel scattered[5][maxBlocks + 1][maxPixels + 1];
   int pixelsOfStep;  // of gradient tiles: 1, or 2, whose floats are pairs of what a pixel and the next one have
   GradientKernel gradient[maxBlocks + 1][maxRows + 1];  // [blocks][rows]
-  GradientKernel gradientLines[maxBlocks + 1];          // of nine rows, three of each of three lines; null: too many
   /// Tiles of half a block and of a block and a half, if a vector is half a block: the second half of the last block is
   /// written as zeros, and its weights are there but are not read. Gradients of a block and a half begin and end as
   /// their call says.

@@ -39,7 +39,6 @@ constexpr void fillBlocks(KernelSet& set) {
     ((set.gradient[kBlocks][kIndex + 1] = gradient<kVectors, kIndex + 1>), ...);
   }
   (std::make_integer_sequence<int, rowLimits[kBlocks]>());
-  if constexpr (rowLimits[kBlocks] >= 9) set.gradientLines[kBlocks] = gradient<kVectors, 9, 3>;
 }
 
 /// Where a vector is half a block: tiles that end with half a one.
