@@ -11,6 +11,10 @@ namespace tacc {
 
 namespace {
 
+/// Bytes that a process can have at most: Linux gives it addresses of 47 bits on x86-64 and 48 on Arm, unless it asks
+/// for more by an address of its own. A count that says more would be cut into chunks until no memory is left for them.
+constexpr std::size_t addressSpace = std::size_t{1} << 48;
+
 [[noreturn, gnu::cold, gnu::noinline]] void failOnType(taccDataType_t type) {
   fail(taccInvalidArgument, "datatype {} is unknown; valid are 0 (int8) to {} ({})", static_cast<int>(type),
        taccNumTypes - 1, nameOf(static_cast<taccDataType_t>(taccNumTypes - 1)));
@@ -68,8 +72,8 @@ std::uintptr_t address(const void* pointer) noexcept { return reinterpret_cast<s
 /// Bytes of `count` elements for each of `ranks`.
 std::size_t checkedBytes(const char* countName, std::size_t count, taccDataType_t type, int ranks) {
   std::size_t bytes = 0;
-  if (__builtin_mul_overflow(count, sizeOf(type) * static_cast<std::size_t>(ranks), &bytes) ||
-      bytes > static_cast<std::size_t>(PTRDIFF_MAX)) [[unlikely]] {
+  if (__builtin_mul_overflow(count, sizeOf(type) * static_cast<std::size_t>(ranks), &bytes) || bytes > addressSpace)
+      [[unlikely]] {
     failOnBytes(countName, count, type, ranks);
   }
   return bytes;
@@ -115,7 +119,7 @@ void fillRow(BlockRow& row, std::size_t blocks, const std::size_t* counts, const
     row.offsets[b] = displacements != nullptr ? displacements[b] : behind;
     std::size_t bytes = 0;
     if (__builtin_add_overflow(row.offsets[b], row.counts[b], &behind) ||
-        __builtin_mul_overflow(behind, sizeOf(type), &bytes) || bytes > static_cast<std::size_t>(PTRDIFF_MAX))
+        __builtin_mul_overflow(behind, sizeOf(type), &bytes) || bytes > addressSpace)
       fail(taccInvalidArgument, "{} of rank {} ({}, from element {} on) is beyond what an address space holds", name, b,
            row.counts[b], row.offsets[b]);
   }

@@ -27,10 +27,11 @@ std::uint64_t fnvHashOf(const std::string& text) {
   return hash;
 }
 
-/// The number of this process's network namespace; 0 where the kernel has none.
+/// The number of this thread's network namespace; 0 where the kernel has none. Of the thread, as the process's first
+/// one has none any more where main() has called pthread_exit().
 std::uint64_t networkNamespace() {
   struct stat info {};
-  return ::stat("/proc/self/ns/net", &info) == 0 ? info.st_ino : 0;
+  return ::stat("/proc/thread-self/ns/net", &info) == 0 ? info.st_ino : 0;
 }
 
 std::uint64_t keyedHashOf(std::string_view text, std::string_view key) {
@@ -140,7 +141,7 @@ std::uint64_t hostHash() {
 std::uint64_t processSpaceHash() {
   const std::string& id = bootId();
   std::array<char, 64> space{};  // "pid:[4026531836]"
-  if (id.empty() || ::readlink("/proc/self/ns/pid", space.data(), space.size() - 1) <= 0) return 0;
+  if (id.empty() || ::readlink("/proc/thread-self/ns/pid", space.data(), space.size() - 1) <= 0) return 0;
   return keyedHashOf(id + space.data(), "tacc process numbers");
 }
 

@@ -15,6 +15,7 @@
 #include "comm/node/node_communicator.hpp"
 #include "comm/recovery/survivor_rendezvous.hpp"
 #include "comm/settings.hpp"
+#include "core/default_arithmetic.hpp"
 #include "core/error.hpp"
 #include "core/exceptions.hpp"
 #include "core/log.hpp"
@@ -138,6 +139,7 @@ std::unique_ptr<JoinedCommunicator> joinAs(std::unique_ptr<Bootstrap> bootstrap,
 std::unique_ptr<Communicator> Communicator::join(const taccUniqueId& id, int ranks, int rank, const CommConfig& config,
                                                  const std::stop_token& stop, const std::function<void()>& idleWork,
                                                  bool isHeardElsewhere) {
+  const DefaultArithmetic arithmetic;
   Environment environment;
   CommConfig effective;
   try {

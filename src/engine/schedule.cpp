@@ -9,6 +9,19 @@ namespace {
 
 constexpr std::uint32_t chunksUnderWay = 4;  // more of them hide more jitter, and take more cache
 constexpr std::uint32_t mostCopies = 8;      // of slots; more of them make nothing quicker
+/// Ranks' clocks have 32 bits and are compared by their difference.
+constexpr std::size_t mostTicks = std::size_t{1} << 30;
+
+/// How many chunks of `chunkElements` there are.
+std::uint32_t chunksOf(std::size_t count, std::size_t chunkElements, std::size_t elementBytes, std::uint32_t advance) {
+  const std::size_t chunks = std::max<std::size_t>(1, (count + chunkElements - 1) / chunkElements);
+  if (chunks > mostTicks / advance)
+    fail(
+        taccInvalidArgument,
+        "{} elements of {} bytes are more than {} chunks of {}; no memory has so many, or TACC_CHUNK_SIZE is too small",
+        count, elementBytes, mostTicks / advance, chunkElements);
+  return static_cast<std::uint32_t>(chunks);
+}
 
 }  // namespace
 
@@ -39,12 +52,12 @@ Schedule makeSchedule(const Program& program, std::size_t count, std::size_t ele
   s.depth = std::max(s.depth, static_cast<std::uint32_t>(std::min<std::size_t>(copies, mostCopies)));
   const std::size_t blockElements = (s.blockStride - cacheLine) / elementBytes;
   s.chunkElements = std::max<std::size_t>(1, blockElements * blocks);
-  s.chunks = static_cast<std::uint32_t>(std::max<std::size_t>(1, (count + s.chunkElements - 1) / s.chunkElements));
+  s.chunks = chunksOf(count, s.chunkElements, elementBytes, s.advance);
   // Equal chunks instead of full ones and a small rest.
   const std::size_t line = cacheLine / elementBytes;
   s.chunkElements = std::min(s.chunkElements, roundUp((count + s.chunks - 1) / s.chunks, line * blocks));
   s.chunkElements = std::max<std::size_t>(1, s.chunkElements);
-  s.chunks = static_cast<std::uint32_t>(std::max<std::size_t>(1, (count + s.chunkElements - 1) / s.chunkElements));
+  s.chunks = chunksOf(count, s.chunkElements, elementBytes, s.advance);
   return s;
 }
 

@@ -15,7 +15,7 @@ struct ScheduleLimits {
 };
 
 /// `count` elements of `elementBytes` (as in the call). Programs without slots and scratch run as one chunk. Throws
-/// Error if the arena is too small for the program.
+/// Error if the arena is too small for the program, or there are more chunks than clocks count.
 Schedule makeSchedule(const Program& program, std::size_t count, std::size_t elementBytes,
                       const ScheduleLimits& limits);
 

@@ -8,6 +8,7 @@
 #include <optional>
 #include <utility>
 
+#include "core/default_arithmetic.hpp"
 #include "core/error.hpp"
 #include "selection/cost/cost_model.hpp"
 #include "selection/message_size.hpp"
@@ -242,6 +243,7 @@ NetworkSelector::NetworkSelector(CostMachine machine, PriceBoard board)
       board_(std::move(board)) {}
 
 std::size_t NetworkSelector::messageBytes(Collective collective, std::size_t bytes) const {
+  const DefaultArithmetic arithmetic;
   const std::size_t all = bytesOfAll({collective, map_.ranks(), 0}, bytes);
   const std::size_t most = tacc::messageBytes(rate_, all);
   const bool isLong = all / most >= longInMessages * static_cast<std::size_t>(map_.ranks());
@@ -281,6 +283,7 @@ const std::vector<NetworkCandidate>& NetworkSelector::explain(Collective collect
   root = pricedRoot(collective, root);
   std::vector<NetworkCandidate>& candidates = candidates_[{collective, root, priced}];
   if (!candidates.empty()) return candidates;
+  const DefaultArithmetic arithmetic;
   const auto own = [&] { return find(collective, root, priced); };
   candidates = ranks() < leastShared ? own() : board_.candidates({collective, root, priced}, own);
   if (candidates.front().reason.empty()) giveReasons(candidates, request(collective, root));
@@ -298,6 +301,7 @@ std::vector<NetworkCandidate> NetworkSelector::find(Collective collective, int r
 
 std::optional<PartPrices> NetworkSelector::explainParts(const Algorithm& algorithm, std::size_t sumBytes,
                                                         std::size_t resultBytes) const {
+  const DefaultArithmetic arithmetic;
   const auto message = static_cast<double>(messageBytes(Collective::allReduce, sumBytes));
   return priceParts(algorithm, request(Collective::allReduce, 0), map_, static_cast<double>(sumBytes),
                     static_cast<double>(resultBytes), message);

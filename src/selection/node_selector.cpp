@@ -8,6 +8,7 @@
 #include <tuple>
 #include <utility>
 
+#include "core/default_arithmetic.hpp"
 #include "selection/selection.hpp"
 
 namespace tacc {
@@ -183,7 +184,9 @@ const std::vector<NodeCandidate>& NodeSelector::explain(const NodeQuestion& ques
   const NodeQuestion priced = ofClass(question);
   std::vector<NodeCandidate>& candidates =
       candidates_[{priced.collective, priced.root, priced.bytes, priced.isDirect, priced.posted > 0}];
-  if (candidates.empty()) candidates = priceAll(priced);
+  if (!candidates.empty()) return candidates;
+  const DefaultArithmetic arithmetic;
+  candidates = priceAll(priced);
   return candidates;
 }
 
@@ -199,6 +202,7 @@ bool NodeSelector::goesEager(const NodeQuestion& question) {
   priced.root = 0;  // all are alike
   const auto [known, isNew] = goesEager_.try_emplace({priced.collective, priced.bytes}, true);
   if (!isNew) return known->second;
+  const DefaultArithmetic arithmetic;
   const PlanRequest& request = this->request(priced.collective, 0, 0);
   for (const Algorithm& algorithm : algorithms())
     if (algorithm.suitsSharedMemory != nullptr && algorithm.suitsSharedMemory(request)) {

@@ -1,7 +1,8 @@
 #include "transports/spare_descriptors.hpp"
 
-#include <sys/eventfd.h>
 #include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <array>
@@ -22,6 +23,36 @@ bool mayOpenFewFiles() noexcept {
   return ::getrlimit(RLIMIT_NOFILE, &limit) == 0 && limit.rlim_cur < fewFiles;
 }
 
+/// A socket that is connected to nothing: it needs no file system, and has an inode of its own. By this it is known
+/// again, as a program that becomes a daemon closes all descriptors, those that it never opened too: the number may
+/// then be that of a file of the program.
+class Spare {
+ public:
+  /// Makes one, where there is none.
+  void keep() noexcept {
+    if (isThere()) return;
+    fd_ = awayFromStandard(::socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0));
+    struct stat made {};
+    if (fd_ < 0 || ::fstat(fd_, &made) != 0) return;
+    device_ = made.st_dev;
+    inode_ = made.st_ino;
+  }
+  void giveUp() noexcept {
+    if (isThere()) ::close(fd_);
+    fd_ = -1;
+  }
+
+ private:
+  bool isThere() const noexcept {
+    struct stat found {};
+    return fd_ >= 0 && ::fstat(fd_, &found) == 0 && found.st_dev == device_ && found.st_ino == inode_;
+  }
+
+  int fd_ = -1;
+  dev_t device_ = 0;
+  ino_t inode_ = 0;
+};
+
 /// Made when the library is loaded, because a program that fills its table of files later leaves no room for it.
 class Spares {
  public:
@@ -36,10 +67,7 @@ class Spares {
   void giveUp() noexcept {
     const std::lock_guard<std::mutex> guard(mutex_);
     ++needed_;
-    for (int& fd : spares_) {
-      if (fd >= 0) ::close(fd);
-      fd = -1;
-    }
+    for (Spare& spare : spares_) spare.giveUp();
   }
   void takeBack() noexcept {
     const std::lock_guard<std::mutex> guard(mutex_);
@@ -47,15 +75,14 @@ class Spares {
   }
 
  private:
-  /// Under the mutex. What they are does not matter; these need no file system.
+  /// Under the mutex.
   void fill() noexcept {
-    for (int& fd : spares_)
-      if (fd < 0) fd = awayFromStandard(::eventfd(0, EFD_CLOEXEC));
+    for (Spare& spare : spares_) spare.keep();
   }
 
   std::mutex mutex_;
   int needed_ = 0;
-  std::array<int, 6> spares_{-1, -1, -1, -1, -1, -1};
+  std::array<Spare, 6> spares_;
 };
 
 /// Ranks may join until the process ends.

@@ -97,6 +97,19 @@ TEST_F(Arguments, CountsWhoseBytesOverflow) {
   expectRefused(taccSend(a_.data(), SIZE_MAX / 4, taccDouble, 0, comm_, nullptr), HasSubstr("count"));
 }
 
+TEST_F(Arguments, CountsBeyondAllAddresses) {
+  constexpr std::size_t addresses = std::size_t{1} << 48;
+  for (std::size_t bytes = 2 * addresses; bytes != 0; bytes *= 2) {
+    expectRefused(taccAllReduce(a_.data(), b_.data(), bytes / 4, taccFloat, taccSum, comm_, nullptr),
+                  HasSubstr("address space"));
+    expectRefused(taccAllGather(a_.data(), b_.data(), bytes / 3 + 1, taccInt8, comm_, nullptr),
+                  HasSubstr("address space"));
+    const std::array<std::size_t, 3> counts{1, bytes, 1};
+    expectRefused(taccAllGatherV(a_.data(), b_.data(), counts.data(), nullptr, taccInt8, comm_, nullptr),
+                  HasSubstr("address space"));
+  }
+}
+
 TEST_F(Arguments, UnknownTypesAndOperations) {
   expectRefused(taccAllReduce(a_.data(), b_.data(), 4, taccNumTypes, taccSum, comm_, nullptr),
                 HasSubstr("datatype 20"));

@@ -2,7 +2,9 @@
 // how many descriptors a communicator keeps.
 #include <fcntl.h>
 #include <gtest/gtest.h>
+#include <sys/mman.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -11,6 +13,7 @@
 #include <cstring>
 #include <random>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "fault_team.hpp"
@@ -249,6 +252,30 @@ void expectNothingAtStandardStreams(bool oneHost) {
     for (int rank = 0; rank < ranks; ++rank)
       EXPECT_STREQ(team.report(rank).message, "") << "rank " << rank << " of " << ranks << ", without " << which;
   }
+}
+
+/// A program that becomes a daemon closes all descriptors, of which it then opens those that it needs.
+TEST(Daemons, KeepTheFilesThatTheyOpenedInTheNumbersOfSpares) {
+  constexpr int ranks = 2;
+  constexpr std::size_t files = 20;
+  Team team(ranks, [&](const taccUniqueId& id, int rank, Report& report) {
+    ASSERT_EQ(::close_range(STDERR_FILENO + 1, ~0U, 0), 0);
+    std::vector<std::pair<int, ino_t>> own(files);
+    struct stat found {};
+    for (auto& [fd, inode] : own) {
+      fd = ::memfd_create("of the program", 0);
+      ASSERT_EQ(::fstat(fd, &found), 0);
+      inode = found.st_ino;
+    }
+    const taccConfig_t config = configOf(initTimeout, callTimeout);
+    reportCall(
+        joinTeam(id, ranks, rank, config), rank, [](taccComm_t comm, int) { return taccBarrier(comm, nullptr); },
+        report);
+    EXPECT_EQ(report.result, taccSuccess) << report.message;
+    for (const auto& [fd, inode] : own)
+      EXPECT_TRUE(::fstat(fd, &found) == 0 && found.st_ino == inode) << "rank " << rank << " has lost " << fd;
+  });
+  team.join();
 }
 
 TEST(StandardStreams, AreLeftAlone) { expectNothingAtStandardStreams(true); }

@@ -91,6 +91,23 @@ TEST(Schedule, ChunksAreAboutAsLargeAsWanted) {
   EXPECT_GE(s.chunkElements * 4, limits.chunkBytes / 2);
 }
 
+TEST(Schedule, MoreChunksThanClocksCountAreAnError) {
+  const Program program = shapeOf(Partition::split, 4, 4, 0, 1, 3);
+  for (int bits = 10; bits < 63; ++bits) {
+    const std::size_t count = std::size_t{1} << bits;
+    try {
+      const Schedule s = makeSchedule(program, count, 1, limits);
+      EXPECT_GE(s.chunkElements * s.chunks, count) << count;
+      EXPECT_EQ(s.ticks(), static_cast<std::uint64_t>(s.advance) * (s.chunks - 1) + s.stretch * (s.rounds - 1) + 1);
+      EXPECT_LT(s.ticks(), std::uint32_t{1} << 31) << count;
+      EXPECT_LT(bits, 60);  // more than 2^32 chunks
+    } catch (const Error& error) {
+      EXPECT_EQ(error.result(), taccInvalidArgument);
+      EXPECT_GT(bits, 42) << "memory may have as much: " << error.what();
+    }
+  }
+}
+
 TEST(Schedule, WithoutStagingAllIsOneChunk) {
   const Schedule s = makeSchedule(shapeOf(Partition::split, 4, 0, 0, 0, 3), 1 << 20, 4, limits);
   EXPECT_EQ(s.chunks, 1);

@@ -236,7 +236,7 @@ ssize_t __wrap_getrandom(void* buffer, std::size_t bytes, unsigned) {
   return static_cast<ssize_t>(bytes);
 }
 
-/// /proc/self/ns/pid is what is asked for.
+/// /proc/thread-self/ns/pid is what is asked for.
 ssize_t __wrap_readlink(const char*, char* buffer, std::size_t bytes) {
   constexpr std::string_view target = "pid:[4026531836]";
   return static_cast<ssize_t>(target.copy(buffer, bytes));

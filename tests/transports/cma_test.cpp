@@ -1,7 +1,9 @@
 #include "transports/shm/cma.hpp"
 
 #include <gmock/gmock.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <cstdint>
@@ -10,6 +12,7 @@
 
 #include "core/error.hpp"
 #include "support/child_process.hpp"
+#include "support/first_thread.hpp"
 
 namespace tacc {
 namespace {
@@ -43,6 +46,29 @@ TEST(Cma, ReadsTheMemoryOfAChild) {
   for (std::size_t i = 0; i < read.size(); ++i) ASSERT_EQ(read[i], expected + i);
 }
 
+TEST(Cma, ReadsAndWritesMemoryOfAProcessWhoseFirstThreadHasEnded) {
+  std::vector<std::uint64_t> numbers(3);
+  const Signal ended, written;
+  ChildProcess child([&]() -> bool {
+    numbers[0] = expected;
+    test::endFirstThread([&] {
+      ended.give();
+      written.await();
+      return numbers[1] == expected + 1 ? 0 : 1;
+    });
+  });
+  ended.await();
+  if (!probeCma(::getpid(), &expected, expected)) GTEST_SKIP() << "this system refuses process_vm_readv";
+  EXPECT_TRUE(probeCma(child.pid(), numbers.data(), expected));
+  std::uint64_t value = 0;
+  readRemote(child.pid(), &value, numbers.data(), sizeof value);
+  EXPECT_EQ(value, expected);
+  value = expected + 1;
+  EXPECT_TRUE(tryWriteRemote(child.pid(), &numbers[1], &value, sizeof value));
+  written.give();
+  EXPECT_EQ(child.wait(), 0);
+}
+
 TEST(Cma, AnUnmappedAddressIsAnError) {
   std::vector<std::uint64_t> numbers(1);
   const Signal written;
@@ -57,6 +83,25 @@ TEST(Cma, AnUnmappedAddressIsAnError) {
     EXPECT_THAT(error.what(), testing::HasSubstr(std::to_string(child.pid())));
   }
   EXPECT_FALSE(probeCma(child.pid(), nullptr, 0));
+}
+
+TEST(Cma, MemoryThatOnlyItsOwnProcessReadsSaysWhatDoesWithout) {
+  const auto file = static_cast<int>(::syscall(SYS_memfd_secret, 0));
+  if (file < 0) GTEST_SKIP() << "this system has no memfd_secret";
+  constexpr std::size_t bytes = 4096;
+  ASSERT_EQ(::ftruncate(file, bytes), 0);
+  void* const secret = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
+  ASSERT_NE(secret, MAP_FAILED);
+  std::uint64_t value = 0;
+  try {
+    readRemote(::getpid(), &value, secret, sizeof value);
+    ADD_FAILURE() << "read what nobody may read";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.result(), taccSystemError);
+    EXPECT_THAT(error.what(), testing::HasSubstr("TACC_CMA=off"));
+  }
+  ::munmap(secret, bytes);
+  ::close(file);
 }
 
 TEST(Cma, WhatIsNoMoreAllowedSaysWhatDoesWithout) {

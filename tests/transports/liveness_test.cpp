@@ -2,17 +2,23 @@
 
 #include <fcntl.h>
 #include <gmock/gmock.h>
+#include <sys/mman.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cstring>
 #include <memory>
 #include <optional>
+#include <string>
+#include <utility>
 #include <vector>
 
 #include "core/error.hpp"
 #include "support/child_process.hpp"
+#include "support/first_thread.hpp"
 #include "transports/file_descriptor.hpp"
 #include "transports/shm/shared_memory.hpp"
 #include "transports/unix_socket.hpp"
@@ -137,7 +143,57 @@ TEST_F(LivenessTest, ARankIsClaimedOnce) {
   EXPECT_EQ(child.wait(), 0);
 }
 
+TEST_F(LivenessTest, AProcessThatClosesAllDescriptorsBlamesNobodyElse) {
+  const Signal claimed;
+  const ChildProcess other = claimInChild(memory_.fd(), 3, claimed);
+  claimed.await();
+  ChildProcess closer([&] {
+    std::optional<Liveness> own(std::in_place, memory_.fd(), 1);
+    if (::close_range(STDERR_FILENO + 1, ~0U, 0) != 0) return false;
+    const auto blamesItself = [&] {
+      try {
+        return own->isAlive(3), false;
+      } catch (const Error& error) {
+        return error.result() == taccInvalidUsage && std::string(error.what()).find("rank 1") != std::string::npos;
+      }
+    };
+    if (!blamesItself()) return false;
+    std::vector<std::pair<int, ino_t>> files;
+    struct stat found {};
+    for (int i = 0; i < 20; ++i) {
+      const int fd = ::memfd_create("of the program", 0);
+      if (::fstat(fd, &found) != 0) return false;
+      files.emplace_back(fd, found.st_ino);
+    }
+    if (!blamesItself()) return false;
+    own.reset();
+    return std::ranges::all_of(
+        files, [&](const auto& one) { return ::fstat(one.first, &found) == 0 && found.st_ino == one.second; });
+  });
+  EXPECT_EQ(closer.wait(), 0);
+}
+
 TEST(DescribeProcess, SaysGoneForWhatNeverWas) { EXPECT_EQ(describeProcess(0x3fffffff), "gone"); }
+
+TEST(DescribeProcess, LooksBehindAFirstThreadThatHasEnded) {
+  const Signal ended;
+  ChildProcess child([&]() -> bool {
+    test::endFirstThread([&] {
+      ended.give();
+      ::pause();
+      return 0;
+    });
+  });
+  ended.await();
+  EXPECT_EQ(describeProcess(child.pid()), "running");
+  child.kill(SIGSTOP);
+  siginfo_t info;
+  ::waitid(P_PID, static_cast<id_t>(child.pid()), &info, WSTOPPED);
+  EXPECT_EQ(describeProcess(child.pid()), "stopped (SIGSTOP)");
+  child.kill();
+  child.waitUntilZombie();
+  EXPECT_EQ(describeProcess(child.pid()), "gone");
+}
 
 /// Sends `fd` to this process itself, and owns what comes.
 std::vector<FileDescriptor> sendToSelf(int fd) {

@@ -5,6 +5,7 @@
 #include "comm/bootstrap/unique_id.hpp"
 #include "comm/call_signature.hpp"
 #include "comm/cluster/cluster_machine.hpp"
+#include "core/default_arithmetic.hpp"
 #include "core/error.hpp"
 #include "core/exceptions.hpp"
 #include "core/types.hpp"
@@ -212,6 +213,7 @@ void ClusterCommunicator::deregisterBuffer(void* buffer) {
 }
 
 std::unique_ptr<Communicator> ClusterCommunicator::split(int color, int key, const CommConfig& config) {
+  const DefaultArithmetic arithmetic;
   Group group = gatherGroup(color, key);
   // The id names addresses of the host that made it, so rank 0 of each group makes its own.
   const auto ids = gatherValues(color >= 0 && group.rank == 0 ? makeUniqueId() : taccUniqueId{});

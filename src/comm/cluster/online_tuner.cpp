@@ -7,6 +7,8 @@
 #include <cmath>
 #include <utility>
 
+#include "core/default_arithmetic.hpp"
+
 namespace tacc {
 namespace {
 
@@ -105,6 +107,7 @@ OnlineTuner::Class OnlineTuner::makeClass(NetworkSelector& selector, Collective 
 }
 
 const Algorithm& OnlineTuner::choose(NetworkSelector& selector, Collective collective, int root, std::size_t bytes) {
+  const DefaultArithmetic arithmetic;
   const bool isFirst = !std::exchange(isAsked_, true);
   if (!isTimed(collective)) return selector.choose(collective, root, bytes, {});
   const Key key = keyOf(selector, collective, bytes);
@@ -132,6 +135,7 @@ bool OnlineTuner::end() {
 }
 
 std::string OnlineTuner::agree() {
+  const DefaultArithmetic arithmetic;
   CallTuner& choice = *pending_->choice;
   const CallTuner::Event event = choice.agree();
   if (event == CallTuner::Event::none || event == CallTuner::Event::goesOn) return "";

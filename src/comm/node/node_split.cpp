@@ -13,6 +13,7 @@
 #include "comm/node/node_communicator.hpp"
 #include "comm/node/node_survey.hpp"
 #include "comm/settings.hpp"
+#include "core/default_arithmetic.hpp"
 #include "core/error.hpp"
 #include "core/exceptions.hpp"
 #include "topology/model/cores.hpp"
@@ -99,6 +100,7 @@ bool NodeCommunicator::canShare(const std::vector<PartWish>& wishes) const {
 }
 
 std::unique_ptr<Communicator> NodeCommunicator::split(int color, int key, const CommConfig& config) {
+  const DefaultArithmetic arithmetic;
   CommConfig part = config;
   part.isPart = true;
   part.transport.reset();

@@ -48,7 +48,7 @@ Pages wholePagesIn(void* buffer, std::size_t bytes) noexcept {
 
 bool isPlainPrivateMemory(const Pages& pages) {
   if (overlapsOwnStack(pages)) return false;
-  std::ifstream maps("/proc/self/maps");
+  std::ifstream maps("/proc/thread-self/maps");     // as the process's first thread may have ended
   std::uintptr_t covered = addressOf(pages.start);  // all before it is plain
   const std::uintptr_t end = covered + pages.bytes;
   for (std::string line; covered < end && std::getline(maps, line);) {

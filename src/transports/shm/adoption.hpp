@@ -18,7 +18,7 @@ struct Pages {
 Pages wholePagesIn(void* buffer, std::size_t bytes) noexcept;
 
 /// Whether all the pages are private, anonymous, readable, writable, not executable and not of the calling thread's
-/// stack. Reads /proc/self/maps. Stacks of other threads look like any other memory and cannot be told apart.
+/// stack. Reads /proc/thread-self/maps. Stacks of other threads look like any other memory and cannot be told apart.
 bool isPlainPrivateMemory(const Pages& pages);
 
 /// Puts new shared memory with the same contents in the place of the pages. In its file they begin at `headerBytes` (a

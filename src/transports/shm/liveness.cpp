@@ -11,6 +11,7 @@
 #include <map>
 #include <mutex>
 #include <new>
+#include <optional>
 #include <string_view>
 #include <utility>
 #include <vector>
@@ -18,6 +19,7 @@
 #include "core/error.hpp"
 #include "core/fork.hpp"
 #include "core/undying.hpp"
+#include "transports/shm/later_threads.hpp"
 #include "transports/spare_descriptors.hpp"
 
 namespace tacc {
@@ -80,6 +82,37 @@ struct flock lockOf(short type, int rank) {
   return lock;
 }
 
+constexpr char zombie = 'Z', gone = 'X';  // in /proc/PID/stat
+
+/// Of a process or thread, in its file in /proc; nothing, with errno where that cannot be opened.
+std::optional<char> stateOf(const std::string& path) {
+  std::ifstream file(path);
+  if (!file) return std::nullopt;
+  std::array<char, 256> begin{};          // what is asked for is among the first
+  file.read(begin.data(), begin.size());  // of a process that ends meanwhile: an error, and no exception
+  const std::string_view line(begin.data(), static_cast<std::size_t>(file.gcount()));
+  // The command name before the state may itself hold blanks and parentheses.
+  const std::size_t end = line.rfind(')');
+  if (end == std::string_view::npos || end + 2 >= line.size()) return gone;
+  return line[end + 2];
+}
+
+const char* describeState(char state) {
+  switch (state) {
+    case 'T':
+      return "stopped (SIGSTOP)";
+    case 't':
+      return "stopped (by a debugger)";
+    case 'D':
+      return "waiting for a device";
+    case zombie:
+    case gone:
+      return "gone";
+    default:
+      return "running";
+  }
+}
+
 }  // namespace
 
 void closeDescriptor(int fd) noexcept {
@@ -117,13 +150,15 @@ Liveness::~Liveness() {
   Claims claims;
   const auto found = claims.files().find(file_);
   if (found == claims.files().end()) return;
+  if (identify(fd_.get()) != file_) (void)fd_.release();  // the program has closed it, and may have another file there
   std::erase(found->second.ranks, rank_);
   if (found->second.ranks.empty()) {
     for (const int waiting : found->second.parked) closeNow(waiting);
-    closeNow(fd_.release());
+    if (fd_.valid()) closeNow(fd_.release());
     claims.files().erase(found);
     return;
   }
+  if (!fd_.valid()) return;
   struct flock lock = lockOf(F_UNLCK, rank_);
   (void)::fcntl(fd_.get(), F_SETLK, &lock);
   found->second.park(fd_.release());
@@ -136,33 +171,32 @@ bool Liveness::isAlive(int rank) const {
     if (found != claims.files().end() && std::ranges::count(found->second.ranks, rank) > 0) return true;
   }
   struct flock lock = lockOf(F_WRLCK, rank);
-  if (::fcntl(fd_.get(), F_GETLK, &lock) != 0) failErrno("cannot ask whether rank {} lives", rank);
-  return lock.l_type != F_UNLCK;
+  const bool isTold = ::fcntl(fd_.get(), F_GETLK, &lock) == 0;
+  if (isTold && lock.l_type != F_UNLCK) return true;
+  // Nobody has locks on a file of the program that has the number now.
+  const int code = errno;
+  if (identify(fd_.get()) != file_)
+    fail(taccInvalidUsage,
+         "rank {}: this process has closed descriptor {}, which is the library's and shows that ranks live; close only "
+         "what the program has opened, or all (closefrom) before it joins",
+         rank_, fd_.get());
+  errno = code;
+  if (!isTold) failErrno("cannot ask whether rank {} lives", rank);
+  return false;
 }
 
 std::string describeProcess(pid_t pid) {
   errno = 0;
-  std::ifstream file(fmt::format("/proc/{}/stat", pid));
-  if (!file && isDescriptorShortage(errno)) return ::kill(pid, 0) == 0 || errno != ESRCH ? "running" : "gone";
-  std::array<char, 256> begin{};          // what is asked for is among the first
-  file.read(begin.data(), begin.size());  // of a process that ends meanwhile: an error, and no exception
-  const std::string_view line(begin.data(), static_cast<std::size_t>(file.gcount()));
-  // The command name before the state may itself hold blanks and parentheses.
-  const std::size_t end = line.rfind(')');
-  if (end == std::string_view::npos || end + 2 >= line.size()) return "gone";
-  switch (line[end + 2]) {
-    case 'T':
-      return "stopped (SIGSTOP)";
-    case 't':
-      return "stopped (by a debugger)";
-    case 'D':
-      return "waiting for a device";
-    case 'Z':
-    case 'X':
-      return "gone";
-    default:
-      return "running";
-  }
+  const std::optional<char> state = stateOf(fmt::format("/proc/{}/stat", pid));
+  if (!state && isDescriptorShortage(errno)) return ::kill(pid, 0) == 0 || errno != ESRCH ? "running" : "gone";
+  std::string described = describeState(state.value_or(gone));
+  // Its first thread may have ended, and others go on.
+  if (state == zombie)
+    (void)someLaterThread(pid, [&](pid_t thread) {
+      described = describeState(stateOf(fmt::format("/proc/{}/task/{}/stat", pid, thread)).value_or(gone));
+      return described != describeState(gone);
+    });
+  return described;
 }
 
 }  // namespace tacc

@@ -52,9 +52,26 @@ FileDescriptor bindFamily(int family, const InetAddress& address, bool isAlone) 
   return socket;
 }
 
+/// A port that this process keeps, or one from which it was forked.
+class Reservation {
+ public:
+  Reservation(std::uint16_t port, FileDescriptor socket) noexcept : port_(port), socket_(std::move(socket)) {}
+  Reservation(const Reservation&) = delete;
+  Reservation& operator=(const Reservation&) = delete;
+  /// A child that becomes a daemon closes all descriptors, and may have a file of its own at the number.
+  ~Reservation() {
+    if (portOf(socket_.get()) != port_) (void)socket_.release();
+  }
+  std::uint16_t port() const noexcept { return port_; }
+
+ private:
+  std::uint16_t port_;
+  FileDescriptor socket_;
+};
+
 struct Reservations {
   ForkMutex mutex;
-  std::list<std::pair<std::uint16_t, FileDescriptor>> held;  // oldest first
+  std::list<Reservation> held;  // oldest first
 };
 
 FileDescriptor bindAt(std::uint16_t port, const std::optional<InetAddress>& only, bool isAlone) noexcept {
@@ -123,7 +140,7 @@ std::uint16_t reservePort() {
 void releasePort(std::uint16_t port) noexcept {
   Reservations& all = reservations();
   const std::lock_guard guard(all.mutex);
-  std::erase_if(all.held, [port](const auto& one) { return one.first == port; });
+  std::erase_if(all.held, [port](const Reservation& one) { return one.port() == port; });
 }
 
 void setOption(int fd, int level, int option, int value) noexcept {
