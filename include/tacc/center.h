@@ -26,8 +26,7 @@ extern "C" {
 
 typedef struct taccCenter* taccCenter_t; /**< a center, in the process that keeps it or in one that connected */
 
-/** Start from TACC_CENTER_CONFIG_INITIALIZER. */
-/** What a center has done. */
+/** How a center is kept, and how it is waited for. Start from TACC_CENTER_CONFIG_INITIALIZER. */
 typedef struct {
   size_t size;      /**< sizeof(taccCenterConfig_t) as compiled in the program */
   unsigned version; /**< TACC_VERSION_CODE as compiled in the program */

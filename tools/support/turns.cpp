@@ -127,6 +127,7 @@ void timeInTurn(std::vector<Timed>& contestants, double seconds, bool processorT
       if (i > 0) times.push_back(timed.ownSeconds ? timed.ownSeconds() : end - begin);
     }
   };
+  constexpr double shortest = 1e-9;  // so that it can be divided by
   const Timed nothing{[] {}};
   std::vector<double> timesOfNothing;
   std::vector<std::vector<double>> times(contestants.size());
@@ -144,7 +145,7 @@ void timeInTurn(std::vector<Timed>& contestants, double seconds, bool processorT
   }
   const double ofClock = shortOf(timesOfNothing, processorTime);
   for (Timed& contestant : contestants) {
-    if (!contestant.ownSeconds) contestant.seconds = std::max(0.0, contestant.seconds - ofClock);
+    if (!contestant.ownSeconds) contestant.seconds = std::max(shortest, contestant.seconds - ofClock);
   }
 }
 
