@@ -7,6 +7,7 @@
 
 #include "compute/conv/algorithms.hpp"
 #include "compute/conv/algorithms/plane_lines.hpp"
+#include "compute/conv/algorithms/plane_ring.hpp"
 #include "compute/conv/task_balance.hpp"
 #include "compute/conv/task_partition.hpp"
 #include "compute/conv/weights.hpp"
@@ -28,66 +29,6 @@ constexpr std::ptrdiff_t stretch = 128;
 /// Of a product, whose planes are one line: pixels that all results are made of before the next ones.
 constexpr std::ptrdiff_t planePixelsInTurn = 8 * stretch;
 
-constexpr std::size_t wholeVectors(std::size_t floats) { return (floats + 15) / 16 * 16; }
-
-/// The part of a line of a PlaneLines that is prepared, and its lists, in the scratch of one worker.
-class Ring {
- public:
-  static std::size_t floatsOf(const PlaneLines& lines, int kernelHeight, int kernelWidth) {
-    const std::size_t values = static_cast<std::size_t>(lines.channels()) * static_cast<std::size_t>(kernelHeight) *
-                               static_cast<std::size_t>(kernelWidth);
-    return wholeVectors(lines.floats()) + wholeVectors(values * sizeof(PlaneValue) / sizeof(float)) +
-           wholeVectors(static_cast<std::size_t>(lines.ringLines()));
-  }
-  Ring(const PlaneLines& lines, int kernelHeight, int kernelWidth, float* scratch)
-      : lines_(lines), kernelHeight_(kernelHeight), kernelWidth_(kernelWidth), floats_(scratch) {
-    const std::size_t all = floatsOf(lines, kernelHeight, kernelWidth);
-    std::fill_n(scratch, all, 0.0F);
-    values_ = reinterpret_cast<PlaneValue*>(scratch + wholeVectors(lines.floats()));
-    held_ = reinterpret_cast<int*>(scratch + all - wholeVectors(static_cast<std::size_t>(lines.ringLines())));
-    forget();
-  }
-
-  /// Of another image.
-  void forget() { std::fill_n(held_, lines_.ringLines(), -1); }
-
-  /// The values of a phase of line `y` of the result, from the group's planes of one image. Places of channel c, line r
-  /// and column t of the kernel are those of [c][r][t].
-  const PlaneValue* values(const float* planes, int y, int phase, int& count) {
-    PlaneValue* value = values_;
-    const std::ptrdiff_t plane = std::ptrdiff_t{lines_.height()} * lines_.width();
-    for (int r = 0; r < kernelHeight_; ++r) {
-      const int line = lines_.lineOf(y, r);
-      if (line < 0) continue;
-      const int slot = line % lines_.ringLines();
-      float* const at = floats_ + slot * lines_.lineFloats();
-      if (held_[slot] != line) {
-        held_[slot] = line;
-        for (int c = 0; c < lines_.channels(); ++c) {
-          const float* const from = planes + c * plane + std::ptrdiff_t{line} * lines_.width();
-          lines_.prepare(from, at + c * lines_.ringFloats());
-          if (lines_.skipsLines()) lines_.fetch(from, line);
-        }
-      }
-      for (int c = 0; c < lines_.channels(); ++c) {
-        const std::ptrdiff_t place = (std::ptrdiff_t{c} * kernelHeight_ + r) * kernelWidth_;
-        for (const PlaneLines::Column& column : lines_.columns(phase)) {
-          *value++ = {at + c * lines_.ringFloats() + column.at, place + column.tap};
-        }
-      }
-    }
-    count = static_cast<int>(value - values_);
-    return values_;
-  }
-
- private:
-  const PlaneLines& lines_;
-  int kernelHeight_, kernelWidth_;
-  float* floats_;
-  PlaneValue* values_;
-  int* held_;  // the line in each place of the ring
-};
-
 /// What both kinds of plans know.
 class PlanesPlan : public ConvPlan {
  protected:
@@ -102,8 +43,8 @@ class PlanesPlan : public ConvPlan {
   std::ptrdiff_t inPlane() const { return std::ptrdiff_t{shape().height} * shape().width; }
   std::ptrdiff_t outPlane() const { return std::ptrdiff_t{shape().outHeight} * shape().outWidth; }
   std::ptrdiff_t taps() const { return std::ptrdiff_t{shape().kernelHeight} * shape().kernelWidth; }
-  std::size_t ringFloats() const { return Ring::floatsOf(lines_, shape().kernelHeight, shape().kernelWidth); }
-  Ring ringIn(float* scratch) const { return {lines_, shape().kernelHeight, shape().kernelWidth, scratch}; }
+  std::size_t ringFloats() const { return PlaneRing::floatsOf(lines_, shape().kernelHeight, shape().kernelWidth); }
+  PlaneRing ringIn(float* scratch) const { return {lines_, shape().kernelHeight, shape().kernelWidth, scratch}; }
 
   /// Of all images and groups, without what is computed: bringing lines, and making the lists of `results` lines.
   double lineCycles(int results) const {
@@ -276,7 +217,7 @@ class PlaneProducts final : public PlanesPlan {
     const float* const planes = planesOf(buffers, image, group);
     const std::ptrdiff_t target = targetOf(image, group, plane);
     const float* const addend = addendOf(buffers);
-    Ring ring = ringIn(scratch);
+    PlaneRing ring = ringIn(scratch);
     float* const spread = scratch + ringFloats();
     PlaneCall call{};
     call.activation = description_.activation;
@@ -438,7 +379,7 @@ class PlaneGradients final : public PlanesPlan {
       }
       return;
     }
-    Ring ring = ringIn(scratch);
+    PlaneRing ring = ringIn(scratch);
     float* const gradient = scratch + ringFloats();
     std::fill_n(gradient, gradientFloats(), 0.0F);
     const auto height = static_cast<std::size_t>(s.outHeight);
@@ -493,7 +434,7 @@ bool servesPlanes(const Description& d) {
     return false;
   }
   const PlaneLines lines(s, d.pass == taccConvBackwardData);
-  return Ring::floatsOf(lines, s.kernelHeight, s.kernelWidth) <= mostScratchFloats;
+  return PlaneRing::floatsOf(lines, s.kernelHeight, s.kernelWidth) <= mostScratchFloats;
 }
 
 std::unique_ptr<ConvPlan> makePlanes(const Description& d, const KernelSet& kernels) {
