@@ -46,7 +46,7 @@ TEST_P(ShortSums, AreExactForManyImagesAndLargeResults) {
   for (const int batch : {2, 37}) expectExactBetweenPages(layer(batch, 12, 40, 1, 1, 1), 3, true);
   expectExactBetweenPages(layer(from(1, 4), 193, 75, 1, 1, 1), 2, true);
   expectExactBetweenPages(layer(from(1, 4), 1000, 27, 1, 1, 1), 2, true);  // whose weights any L2 cache holds
-  expectExactBetweenPages(layer(1, 3, 48, 210, 211, 1), 2, true);  // stored non-temporally
+  expectExactBetweenPages(layer(1, 3, 48, 210, 211, 1), 2, true);          // stored non-temporally
   expectExactBetweenPages(layer(1, 2, 96, 150, 151, 3), 1, true);
 }
 
