@@ -21,7 +21,8 @@ const CoreModel& findModel() {
   if (ebx != signature_AMD_ebx) return nearCore;
   __get_cpuid(1, &eax, &ebx, &ecx, &edx);
   const unsigned family = (eax >> 8 & 15) + (eax >> 20 & 255);
-  return family == 0x19 ? halvingCore : nearCore;
+  // Zen 3 is of the same family, and has no instructions of 512 bits.
+  return family == 0x19 && __builtin_cpu_supports("avx512f") ? halvingCore : nearCore;
 #else
   return nearCore;
 #endif

@@ -107,7 +107,8 @@ class FewChannelsBackwardWeights final : public ConvPlan {
   double apartCycles(double lines) const {
     const Shape& s = shape();
     if (blockSteps(description_.outputLayout, s.outChannels, s.outHeight, s.outWidth).pixel == blockLength) return 0;
-    constexpr double ofVector = 2.7, ofCut = 1.5;
+    const bool areShort = kernels_.fmaLanes < blockLength;
+    const double ofVector = areShort ? 1.5 : 2.7, ofCut = areShort ? 0.5 : 1.5;
     // Whole pixels are in the L1 cache for all lines of the kernel but one.
     const double lineParts = joined_ ? double(joined_->lineParts.size()) : kernelLines();
     const double reads =
