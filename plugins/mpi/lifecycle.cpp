@@ -196,7 +196,6 @@ void agreeOnUse() {
 /// Once MPI is there.
 void start() {
   agreeOnUse();
-  hidePresence();
   const Plugin& self = plugin();
   if (!self.isActive && !self.reports && self.passAllOn != nullptr) self.passAllOn();
 }
@@ -231,6 +230,7 @@ TACC_MPI_ENTRY taccMpi_Init(int* argc, char*** argv) {
   tacc::mpi::showPresence();
   const int code = PMPI_Init(argc, argv);
   if (code == MPI_SUCCESS) tacc::mpi::start();
+  tacc::mpi::hidePresence();
   return code;
 }
 
@@ -239,6 +239,7 @@ TACC_MPI_ENTRY taccMpi_Init_thread(int* argc, char*** argv, int required, int* p
   tacc::mpi::showPresence();
   const int code = PMPI_Init_thread(argc, argv, required, provided);
   if (code == MPI_SUCCESS) tacc::mpi::start();
+  tacc::mpi::hidePresence();
   return code;
 }
 

@@ -5,12 +5,17 @@
 namespace tacc::mpi {
 namespace {
 
-/// `code`: what beginning it returned. Where that or waiting fails, MPI has told the communicator's error handler.
-void awaitWithoutCore(int code, MPI_Request& request) {
-  int isComplete = 0;
-  while (code == MPI_SUCCESS && isComplete == 0) {
-    code = PMPI_Test(&request, &isComplete, MPI_STATUS_IGNORE);
-    if (isComplete == 0) ::sched_yield();
+/// Looks before the core is given away: others that have one each come within some microseconds.
+constexpr int looksWithCore = 30;
+
+/// Where beginning or waiting fails, MPI has told the communicator's error handler; what has begun is waited for all
+/// the same, as it writes where the caller said.
+void awaitWithoutCore(MPI_Request& request) {
+  for (int looks = 0; request != MPI_REQUEST_NULL; ++looks) {
+    int isComplete = 0;
+    PMPI_Test(&request, &isComplete, MPI_STATUS_IGNORE);
+    if (isComplete != 0) return;
+    if (looks >= looksWithCore) ::sched_yield();
   }
 }
 
@@ -18,17 +23,20 @@ void awaitWithoutCore(int code, MPI_Request& request) {
 
 void reduceOfAll(const void* mine, void* all, int count, MPI_Datatype type, MPI_Op operation, MPI_Comm comm) {
   MPI_Request request = MPI_REQUEST_NULL;
-  awaitWithoutCore(PMPI_Iallreduce(mine, all, count, type, operation, comm, &request), request);
+  PMPI_Iallreduce(mine, all, count, type, operation, comm, &request);
+  awaitWithoutCore(request);
 }
 
 void hearFirst(void* words, int bytes, MPI_Comm comm) {
   MPI_Request request = MPI_REQUEST_NULL;
-  awaitWithoutCore(PMPI_Ibcast(words, bytes, MPI_BYTE, 0, comm, &request), request);
+  PMPI_Ibcast(words, bytes, MPI_BYTE, 0, comm, &request);
+  awaitWithoutCore(request);
 }
 
 void meet(MPI_Comm comm) {
   MPI_Request request = MPI_REQUEST_NULL;
-  awaitWithoutCore(PMPI_Ibarrier(comm, &request), request);
+  PMPI_Ibarrier(comm, &request);
+  awaitWithoutCore(request);
 }
 
 }  // namespace tacc::mpi

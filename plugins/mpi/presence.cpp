@@ -1,5 +1,6 @@
 #include "presence.hpp"
 
+#include <fcntl.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -20,12 +21,21 @@ constexpr rlim_t manyFiles = 256;  // with fewer MPI may need the last one
 
 int shown = -1;
 
+/// -1: none. Never in the place of a stream that the program lacks.
+int openSocket() noexcept {
+  const int made = ::socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+  if (made < 0 || made > STDERR_FILENO) return made;
+  const int away = ::fcntl(made, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
+  ::close(made);
+  return away;
+}
+
 /// A socket, and the name of a process as its address; -1: none.
 class Named {
  public:
-  explicit Named(int process) noexcept : socket(::socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0)) {
+  explicit Named(int process) noexcept : socket(openSocket()) {
     struct stat processes {};
-    ::stat("/proc/self/ns/pid", &processes);  // several containers may share a network
+    ::stat("/proc/thread-self/ns/pid", &processes);  // several containers may share a network
     std::array<char, sizeof address_.sun_path - 1> name{};
     const int length = std::snprintf(name.data(), name.size(), "tacc-mpi-%ju-%d",
                                      static_cast<std::uintmax_t>(processes.st_ino), process);

@@ -87,8 +87,9 @@ std::vector<int> searchChildrenOf(int process) {
 /// By rank. `withPresent`: also those that show themselves.
 std::vector<Sibling> findSiblings(bool withPresent) {
   std::vector<Sibling> siblings;
+  // While a child ends the kernel may leave out another.
   std::optional<std::vector<int>> children = childrenOf(::getppid());
-  if (!children) children = searchChildrenOf(::getppid());
+  if (!children || childrenOf(::getppid()) != children) children = searchChildrenOf(::getppid());
   for (const int child : *children) {
     const bool shows = isPresent(child);
     if (shows && !withPresent) continue;
@@ -116,7 +117,7 @@ std::string ranksWithoutPlugin() {
 bool isFirstWithPlugin() {
   const std::vector<Sibling> siblings = findSiblings(true);
   const auto first = std::ranges::find(siblings, true, &Sibling::hasPlugin);
-  return first == siblings.end() || first->rank == rankIn(contents("/proc/self/environ"));
+  return first == siblings.end() || first->rank == rankIn(contents("/proc/thread-self/environ"));
 }
 
 }  // namespace tacc::mpi

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <limits>
 
+#include "core/default_arithmetic.hpp"
 #include "engine/net/half_width_run.hpp"
 
 namespace tacc {
@@ -26,6 +27,7 @@ const NetworkCandidate& leastPriced(NetworkSelector& selector, std::size_t bytes
 }  // namespace
 
 bool halfWidthPays(NetworkSelector& selector, std::size_t numbers) {
+  const DefaultArithmetic arithmetic;
   const std::size_t count = std::min(numbers, halfWidthTogether);
   const auto seconds = [&](std::size_t bytes) { return leastPriced(selector, bytes).seconds; };
   return seconds(count * meanBytes) + 2 * seconds(1) < seconds(count * wideBytes);

@@ -2,7 +2,6 @@
 
 #include <sys/resource.h>
 #include <sys/socket.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <array>
@@ -10,6 +9,7 @@
 
 #include "core/undying.hpp"
 #include "transports/file_descriptor.hpp"
+#include "transports/file_identity.hpp"
 
 namespace tacc {
 namespace {
@@ -32,10 +32,7 @@ class Spare {
   void keep() noexcept {
     if (isThere()) return;
     fd_ = awayFromStandard(::socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0));
-    struct stat made {};
-    if (fd_ < 0 || ::fstat(fd_, &made) != 0) return;
-    device_ = made.st_dev;
-    inode_ = made.st_ino;
+    file_ = identify(fd_);
   }
   void giveUp() noexcept {
     if (isThere()) ::close(fd_);
@@ -43,14 +40,10 @@ class Spare {
   }
 
  private:
-  bool isThere() const noexcept {
-    struct stat found {};
-    return fd_ >= 0 && ::fstat(fd_, &found) == 0 && found.st_dev == device_ && found.st_ino == inode_;
-  }
+  bool isThere() const noexcept { return fd_ >= 0 && identify(fd_) == file_; }
 
   int fd_ = -1;
-  dev_t device_ = 0;
-  ino_t inode_ = 0;
+  FileId file_;
 };
 
 /// Made when the library is loaded, because a program that fills its table of files later leaves no room for it.

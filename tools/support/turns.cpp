@@ -127,7 +127,6 @@ void timeInTurn(std::vector<Timed>& contestants, double seconds, bool processorT
       if (i > 0) times.push_back(timed.ownSeconds ? timed.ownSeconds() : end - begin);
     }
   };
-  constexpr double shortest = 1e-9;  // so that it can be divided by
   const Timed nothing{[] {}};
   std::vector<double> timesOfNothing;
   std::vector<std::vector<double>> times(contestants.size());
@@ -143,10 +142,12 @@ void timeInTurn(std::vector<Timed>& contestants, double seconds, bool processorT
       contestant.seconds = shortOf(times[which], processorTime);
     }
   }
+  // Those that take their time themselves read a clock too.
+  if (std::ranges::any_of(contestants, [](const Timed& one) { return one.ownSeconds != nullptr; })) return;
+  constexpr double leastPart = 0.1;  // left of a time that is mostly the clock's
   const double ofClock = shortOf(timesOfNothing, processorTime);
-  for (Timed& contestant : contestants) {
-    if (!contestant.ownSeconds) contestant.seconds = std::max(shortest, contestant.seconds - ofClock);
-  }
+  for (Timed& contestant : contestants)
+    contestant.seconds = std::max(leastPart * contestant.seconds, contestant.seconds - ofClock);
 }
 
 }  // namespace tacc::tools

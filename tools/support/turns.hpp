@@ -24,8 +24,8 @@ struct Timed {
 /// by a run and timed in the next two, so that nobody pays for what the one before left in the caches. Who once took
 /// four times as long as the fastest does not run again. With `processorTime` that of the calling thread counts, in
 /// place of the time that passes. What the clock says of nothing, which has its turn too, is taken off
-/// everybody's time, but for those that take their time themselves: processor time is asked of the kernel, which takes
-/// as long as the smallest layers.
+/// everybody's time, unless some take their time themselves: processor time is asked of the kernel, which takes as long
+/// as the smallest layers.
 void timeInTurn(std::vector<Timed>& contestants, double seconds, bool processorTime);
 
 }  // namespace tacc::tools

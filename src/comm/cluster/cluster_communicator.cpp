@@ -186,6 +186,7 @@ std::string ClusterCommunicator::describeCurrent() const {
 }
 
 BucketSizes ClusterCommunicator::bucketSizes(std::size_t stepBytes) {
+  const DefaultArithmetic arithmetic;
   return bucketSizesFor(stepBytes, [this](std::size_t bytes) {
     return selector_.explain(Collective::allReduce, placeOfRank0(), bytes).front().seconds;
   });

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <bit>
 
+#include "core/default_arithmetic.hpp"
+
 namespace tacc {
 namespace {
 
@@ -29,6 +31,9 @@ constexpr std::uint32_t timePeriod = 8;      // every nth call of the settled po
 constexpr float nearlyAsGood = 1.5F;
 constexpr std::uint32_t anyRetrial = 8;  // and each nth of these retrials takes any, as do the first: a fresh trial
                                          // may have met other programs, or a kernel that had to find the pages
+
+/// A double holds the product of two floats whole: the same for every rounding that a program has set.
+double timesExactly(float a, float b) noexcept { return static_cast<double>(a) * static_cast<double>(b); }
 
 }  // namespace
 
@@ -88,13 +93,14 @@ CopyPolicyTuner::Pick CopyPolicyTuner::pick(Class& c, std::size_t count) noexcep
       std::min_element(c.estimate.begin(), c.estimate.begin() + static_cast<std::ptrdiff_t>(count)) -
       c.estimate.begin());
   // Two policies that are equally good take no turns.
-  if (c.estimate[best] < 0.95F * c.estimate[c.current]) c.current = static_cast<std::uint8_t>(best);
+  if (c.estimate[best] < timesExactly(0.95F, c.estimate[c.current])) c.current = static_cast<std::uint8_t>(best);
   if (c.calls % retrialPeriod == 0) {
     const std::uint32_t retrials = c.calls / retrialPeriod;
     const bool any = retrials <= count || retrials % anyRetrial == 0;
     for (std::size_t i = 0; i < count; ++i) {
       c.nextRetrial = static_cast<std::uint8_t>((c.nextRetrial + 1) % count);
-      if (any || c.estimate[c.nextRetrial] <= nearlyAsGood * c.estimate[c.current]) return {c.nextRetrial, false};
+      if (any || c.estimate[c.nextRetrial] <= timesExactly(nearlyAsGood, c.estimate[c.current]))
+        return {c.nextRetrial, false};
     }
   }
   // The second of two counts: the first one meets what the other policy left in the caches.
@@ -130,7 +136,12 @@ std::optional<CopyPolicy> CopyPolicyTuner::settled(Collective collective, CopyPo
 
 void CopyPolicyTuner::record(double seconds) noexcept {
   if (pending_ == nullptr) return;
-  Class& c = *pending_;
+  const DefaultArithmetic arithmetic;  // estimates are the same on all ranks
+  estimateAnew(*pending_, seconds);
+  pending_ = nullptr;
+}
+
+void CopyPolicyTuner::estimateAnew(Class& c, double seconds) noexcept {
   const auto perByte = static_cast<float>(seconds / static_cast<double>(pendingBytes_));
   float& estimate = c.estimate[pendingPolicy_];
   if (estimate == 0)
@@ -140,7 +151,6 @@ void CopyPolicyTuner::record(double seconds) noexcept {
   else  // the least of recent times is the cost; what is above it is other programs and late ranks
     estimate = std::min(perByte, estimate * drift);
   if (c.trialsLeft[pendingPolicy_] > 0) --c.trialsLeft[pendingPolicy_];
-  pending_ = nullptr;
 }
 
 }  // namespace tacc

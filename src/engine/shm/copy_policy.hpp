@@ -74,6 +74,7 @@ class CopyPolicyTuner {
     bool isTimed;
   };
   static Pick pick(Class& c, std::size_t count) noexcept;
+  [[gnu::noinline]] void estimateAnew(Class& c, double seconds) noexcept;
 
   bool oversubscribed_;
   std::unordered_map<std::uint32_t, Class> classes_;

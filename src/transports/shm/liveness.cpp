@@ -19,13 +19,12 @@
 #include "core/error.hpp"
 #include "core/fork.hpp"
 #include "core/undying.hpp"
+#include "transports/file_identity.hpp"
 #include "transports/shm/later_threads.hpp"
 #include "transports/spare_descriptors.hpp"
 
 namespace tacc {
 namespace {
-
-using FileId = std::pair<dev_t, ino_t>;
 
 struct ClaimedFile {
   std::vector<int> ranks;   // claimed by this process
@@ -65,13 +64,6 @@ class Claims {
 
   std::lock_guard<ForkMutex> guard_;
 };
-
-/// {0, 0}, which is no file, if it cannot be found out.
-FileId identify(int fd) noexcept {
-  struct stat status {};
-  if (::fstat(fd, &status) != 0) return {0, 0};
-  return {status.st_dev, status.st_ino};
-}
 
 struct flock lockOf(short type, int rank) {
   struct flock lock {};
@@ -149,8 +141,11 @@ Liveness::Liveness(FileDescriptor fd, int rank) : fd_(std::move(fd)), file_(iden
 Liveness::~Liveness() {
   Claims claims;
   const auto found = claims.files().find(file_);
+  if (identify(fd_.get()) != file_) {  // the program has closed it, and may have another file there
+    shareWithChildren(fd_.get());
+    (void)fd_.release();
+  }
   if (found == claims.files().end()) return;
-  if (identify(fd_.get()) != file_) (void)fd_.release();  // the program has closed it, and may have another file there
   std::erase(found->second.ranks, rank_);
   if (found->second.ranks.empty()) {
     for (const int waiting : found->second.parked) closeNow(waiting);

@@ -14,6 +14,7 @@
 
 #include "core/environment.hpp"
 #include "core/undying.hpp"
+#include "transports/file_identity.hpp"
 #include "transports/inet_address.hpp"
 
 namespace tacc {
@@ -55,18 +56,21 @@ FileDescriptor bindFamily(int family, const InetAddress& address, bool isAlone) 
 /// A port that this process keeps, or one from which it was forked.
 class Reservation {
  public:
-  Reservation(std::uint16_t port, FileDescriptor socket) noexcept : port_(port), socket_(std::move(socket)) {}
+  Reservation(std::uint16_t port, FileDescriptor socket) noexcept
+      : port_(port), socket_(std::move(socket)), file_(identify(socket_.get())) {}
   Reservation(const Reservation&) = delete;
   Reservation& operator=(const Reservation&) = delete;
-  /// A child that becomes a daemon closes all descriptors, and may have a file of its own at the number.
+  /// A child that becomes a daemon closes all descriptors, and may have another file at the number, such as a
+  /// connection that was accepted at the port.
   ~Reservation() {
-    if (portOf(socket_.get()) != port_) (void)socket_.release();
+    if (identify(socket_.get()) != file_) (void)socket_.release();
   }
   std::uint16_t port() const noexcept { return port_; }
 
  private:
   std::uint16_t port_;
   FileDescriptor socket_;
+  FileId file_;
 };
 
 struct Reservations {

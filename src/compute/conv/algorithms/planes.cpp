@@ -290,9 +290,10 @@ class PlaneGradients final : public PlanesPlan {
                             double(s.outHeight) * s.outPerGroup() * (cyclesOfLine + s.outWidth / 8.0);
     const double summed = double(parts_) * static_cast<double>(sumFloats()) / 4 + double(sumFloats());
     if (s.isProduct()) {
-      const double stretches = static_cast<double>((inPlane() + planePixelsInTurn - 1) / planePixelsInTurn);
-      const double ofPlanes = s.outPerGroup() * (s.inPerGroup() * static_cast<double>(inPlane()) / kernels_.lanes +
-                                                 stretches * cyclesOfLineSum * s.inPerGroup() + cyclesOfLine);
+      const std::ptrdiff_t stretches = (inPlane() + planePixelsInTurn - 1) / planePixelsInTurn;
+      const double ofPlanes =
+          s.outPerGroup() * (s.inPerGroup() * static_cast<double>(inPlane()) / kernels_.lanes +
+                             static_cast<double>(stretches) * cyclesOfLineSum * s.inPerGroup() + cyclesOfLine);
       return std::max(s.groups * (s.batch * ofPlanes + summed), memoryCycles()) / assumedHertz;
     }
     return std::max(double(s.batch) * s.groups * products + s.groups * summed + lineCycles(s.outHeight),

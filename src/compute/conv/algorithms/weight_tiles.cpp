@@ -104,9 +104,9 @@ WeightTiles chooseHalfTiles(const KernelSet& kernels, int outChannels, int inVal
   const int outBlocks = ceilDivide(outChannels, blockLength);
   const int fullBlocks = inValues / blockLength;
   const auto chooseWhole = [&](int blocks) {
-    const WeightTiles tiles = chooseWeightTiles(kernels, blocks, inValues, pixels);
+    WeightTiles tiles = chooseWeightTiles(kernels, blocks, inValues, pixels);
     if (!isProduct || fullBlocks == 0 || kernels.fmaLanes == blockLength) return tiles;
-    const WeightTiles equal = withEqualRows(kernels, tiles, inValues, pixels);
+    WeightTiles equal = withEqualRows(kernels, tiles, inValues, pixels);
     const auto cyclesOf = [&](const WeightTiles& t) {
       return allCycles(t, fullBlocks, pixels, callCycles + argumentCycles);
     };
