@@ -3,7 +3,10 @@
 
 #include <gtest/gtest.h>
 
+#include <cfenv>
+#include <cmath>
 #include <functional>
+#include <random>
 #include <utility>
 
 namespace tacc::test {
@@ -50,6 +53,32 @@ TEST(CopyPolicyTuner, followsAMachineThatChanges) {
   CopyPolicyTuner choice;
   runCalls(choice, 200, farCaches, {.nonTemporalSlots = true});
   EXPECT_GE(runCalls(choice, 4000, nearCaches, {}), 1800);
+}
+
+/// Times that are in the ratios at which policies change.
+TEST(CopyPolicyTuner, choosesAlikeHoweverRanksRound) {
+  const int before = std::fegetround();
+  std::mt19937 random(5);
+  const auto from = [&](int least, int most) { return std::uniform_int_distribution<int>(least, most)(random); };
+  for (const bool oversubscribed : {false, true}) {
+    for (int machine = 0; machine < 20; ++machine) {
+      CopyPolicyTuner up(oversubscribed), down(oversubscribed);
+      for (int call = 0; call < 2000; ++call) {
+        std::fesetround(FE_UPWARD);
+        const CopyPolicy above = up.choose(Collective::allReduce, CopyPolicyKind::either, bytes);
+        std::fesetround(FE_DOWNWARD);
+        const CopyPolicy below = down.choose(Collective::allReduce, CopyPolicyKind::either, bytes);
+        std::fesetround(FE_TONEAREST);
+        ASSERT_TRUE(above == below) << "machine " << machine << ", call " << call;
+        const double seconds = 1e-3 * std::pow(0.95, from(0, 3)) * std::pow(1.5, from(0, 1));
+        std::fesetround(FE_UPWARD);
+        up.record(seconds);
+        std::fesetround(FE_DOWNWARD);
+        down.record(seconds);
+      }
+    }
+  }
+  std::fesetround(before);
 }
 
 /// The kernel has to find the pages first, or another program runs just then.
