@@ -4,9 +4,11 @@
 #include <gmock/gmock.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
+#include <netinet/in.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <array>
@@ -136,6 +138,28 @@ TEST(ReservedPorts, BelongToOneIdAndDoNotPileUp) {
   const int before = test::countOpenDescriptors();
   for (int i = 0; i < 100; ++i) (void)reservePort();
   EXPECT_EQ(test::countOpenDescriptors(), before);
+}
+
+/// As in a daemon that has closed all descriptors and accepts at the port.
+TEST(ReservedPorts, AreGivenUpWithoutAConnectionThatHasTheirNumber) {
+  const std::uint16_t port = reservePort();
+  int number = 0;
+  while (number < 4096 && portOf(number) != port) ++number;
+  ASSERT_LT(number, 4096);
+  const FileDescriptor listener = bindTcp(port);
+  ASSERT_EQ(::listen(listener.get(), 1), 0);
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_port = htons(port);
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  const FileDescriptor other(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  ASSERT_EQ(::connect(other.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address), 0);
+  const int accepted = ::accept4(listener.get(), nullptr, nullptr, SOCK_CLOEXEC);
+  ASSERT_EQ(::dup2(accepted, number), number);
+  ::close(accepted);
+  releasePort(port);
+  EXPECT_EQ(portOf(number), port);
+  ::close(number);
 }
 
 /// From now on sockets of netlink are refused with `code`, as sandboxes do.
