@@ -1,8 +1,22 @@
 #include "meeting.hpp"
 
+#ifndef OPEN_MPI
 #include <sched.h>
+#endif
 
 namespace tacc::mpi {
+
+#ifdef OPEN_MPI
+// It gives cores away by itself. And its nonblocking collectives (4.1.4) end with MPI_ERR_TRUNCATE where functions of a
+// program's attributes call collectives while MPI makes or frees a communicator.
+void reduceOfAll(const void* mine, void* all, int count, MPI_Datatype type, MPI_Op operation, MPI_Comm comm) {
+  PMPI_Allreduce(mine, all, count, type, operation, comm);
+}
+
+void hearFirst(void* words, int bytes, MPI_Comm comm) { PMPI_Bcast(words, bytes, MPI_BYTE, 0, comm); }
+
+void meet(MPI_Comm comm) { PMPI_Barrier(comm); }
+#else
 namespace {
 
 /// Looks before the core is given away: others that have one each come within some microseconds.
@@ -38,5 +52,6 @@ void meet(MPI_Comm comm) {
   PMPI_Ibarrier(comm, &request);
   awaitWithoutCore(request);
 }
+#endif
 
 }  // namespace tacc::mpi
