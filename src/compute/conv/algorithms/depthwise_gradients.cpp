@@ -294,7 +294,7 @@ class DepthwiseGradients final : public ConvPlan {
     const Shape& s = shape();
     const bool isStrip = s.strideHeight == 1 && s.strideWidth == 1 && s.outWidth <= pixelsOfStrip;
     const bool leavesOutLines = s.kernelHeight < s.strideHeight;
-    return kernels_.fmaLanes == blockLength && !taps_.empty() && (isStrip || leavesOutLines);
+    return !taps_.empty() && (isStrip || leavesOutLines);
   }
 
   /// Fetches some floats that come from memory.

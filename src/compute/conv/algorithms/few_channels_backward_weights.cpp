@@ -1,6 +1,4 @@
-// Gradient of the weights for an image with few channels. Kernels load whole blocks of the output's gradient: in NHWC
-// another pixel begins behind the last channel, and behind the last line of the last image nothing does, so it is
-// copied.
+// Gradient of the weights for an image with few channels.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -10,6 +8,7 @@
 #include "compute/conv/algorithms/few_channels.hpp"
 #include "compute/conv/algorithms/few_channels_inside.hpp"
 #include "compute/conv/algorithms/joined_lines.hpp"
+#include "compute/conv/algorithms/last_line.hpp"
 #include "compute/conv/algorithms/weight_tiles.hpp"
 #include "compute/conv/cost.hpp"
 #include "compute/conv/layout.hpp"
@@ -39,6 +38,7 @@ class FewChannelsBackwardWeights final : public ConvPlan {
         inside_(d.shape),
         tiles_(tiles),
         joined_(joined),
+        lastLine_(d.outputLayout, d.shape),
         readsFromMemory_(readsFromMemory(d)),
         linesInTurn_(chooseLinesInTurn()),
         imagesTogether_(chooseImagesTogether()) {
@@ -52,7 +52,7 @@ class FewChannelsBackwardWeights final : public ConvPlan {
 
   std::size_t workspaceBytes() const override {
     const std::size_t scratch = scratchFloats() * static_cast<std::size_t>(description_.maxWorkers);
-    return (scratch + lastLineFloats() + (isBlocked() ? 0 : blockedFloats())) * sizeof(float);
+    return (scratch + lastLine_.floats() + (isBlocked() ? 0 : blockedFloats())) * sizeof(float);
   }
   double predictedSeconds() const override {
     const double lines = double(shape().batch) * shape().outHeight;
@@ -80,13 +80,13 @@ class FewChannelsBackwardWeights final : public ConvPlan {
   void run(const Buffers& buffers, const TaskExecutor& executor) const override {
     auto* const scratch = static_cast<float*>(buffers.workspace);
     float* const lastLine = scratch + scratchFloats() * static_cast<std::size_t>(description_.maxWorkers);
-    float* const blocked = isBlocked() ? buffers.result : lastLine + lastLineFloats();
-    if (isCut()) copyLastLine(buffers.outputGradient, lastLine);
+    float* const blocked = isBlocked() ? buffers.result : lastLine + lastLine_.floats();
+    if (lastLine_.isCut()) lastLine_.copy(buffers.outputGradient, lastLine);
     executor.forEach(tasks_, [&](std::size_t index, int worker) {
       runTask(buffers, partOf(tiles_.blockParts.size(), tasks_, index),
               scratch + static_cast<std::size_t>(worker) * scratchFloats(), lastLine, blocked);
     });
-    if (isBlocked() && isCut()) clearNoChannels(blocked);
+    if (isBlocked() && lastLine_.isCut()) clearNoChannels(blocked);
     if (!isBlocked()) deliverGradient(blocked, buffers.result, shape(), description_.accumulate, executor);
   }
 
@@ -113,7 +113,7 @@ class FewChannelsBackwardWeights final : public ConvPlan {
     const double lineParts = joined_ ? double(joined_->lineParts.size()) : kernelLines();
     const double reads =
         (joined_ ? 1 : double(tiles_.rowParts.size())) * (tiles_.blockParts.size() > 1 ? lineParts : 1);
-    return lines * s.outWidth * s.outBlocks() * reads * (ofVector + (isCut() ? ofCut : 0));
+    return lines * s.outWidth * s.outBlocks() * reads * (ofVector + (lastLine_.isCut() ? ofCut : 0));
   }
   /// Of a worker.
   std::size_t scratchFloats() const { return image_.scratchFloats() * static_cast<std::size_t>(imagesTogether_); }
@@ -123,20 +123,6 @@ class FewChannelsBackwardWeights final : public ConvPlan {
     return weightFloats(taccWeightsBlocked, s.outChannels, s.inChannels, s.kernelHeight, s.kernelWidth, 1);
   }
 
-  /// Whether another pixel begins behind the last channel of the output's gradient.
-  bool isCut() const { return !hasWholeBlocks(description_.outputLayout, shape().outChannels); }
-  std::size_t lineFloats() const {
-    return static_cast<std::size_t>(shape().outWidth) * static_cast<std::size_t>(shape().outChannels);
-  }
-  /// With a block behind it; a multiple of 16.
-  std::size_t lastLineFloats() const {
-    return isCut() ? (lineFloats() + 2 * blockLength - 1) / blockLength * blockLength : 0;
-  }
-  void copyLastLine(const float* gradient, float* copy) const {
-    const std::size_t lines = static_cast<std::size_t>(shape().batch) * static_cast<std::size_t>(shape().outHeight);
-    std::copy_n(gradient + (lines - 1) * lineFloats(), lineFloats(), copy);
-    std::fill(copy + lineFloats(), copy + lastLineFloats(), 0.0F);
-  }
   /// Lanes of the last block that stand for no channel, where what is behind the others was summed.
   void clearNoChannels(float* blocked) const {
     const float* const end = blocked + blockedFloats();
@@ -172,7 +158,7 @@ class FewChannelsBackwardWeights final : public ConvPlan {
       const float* const input = buffers.input + image * inImage;
       call.images = std::min(imagesTogether_, s.batch - image);
       const Gradient gradient{buffers.outputGradient + image * out.image,
-                              isCut() && image + call.images == s.batch ? lastLine : nullptr};
+                              lastLine_.isCut() && image + call.images == s.batch ? lastLine : nullptr};
       const auto copied = [&](PixelRange some) {
         for (int from = some.from; from < some.to; from += image_.linesAtOnce()) {
           const int to = std::min(some.to, from + image_.linesAtOnce());
@@ -267,7 +253,7 @@ class FewChannelsBackwardWeights final : public ConvPlan {
   int chooseImagesTogether() const {
     constexpr std::size_t bytesTogether = 24 * 1024;
     const Shape& s = shape();
-    if (image_.linesAtOnce() < s.outHeight || isCut()) return 1;
+    if (image_.linesAtOnce() < s.outHeight || lastLine_.isCut()) return 1;
     const std::size_t ofGradient = static_cast<std::size_t>(s.outHeight * s.outWidth) *
                                    static_cast<std::size_t>(tiles_.blockParts.front().size()) * blockLength;
     const std::size_t ofInput = static_cast<std::size_t>(s.inChannels * s.height * s.width);
@@ -441,6 +427,7 @@ class FewChannelsBackwardWeights final : public ConvPlan {
   FewChannelsInside inside_;
   WeightTiles tiles_;
   std::optional<JoinedTiles> joined_;  // whose blocks `tiles_` has
+  LastLine lastLine_;
   bool readsInside_ = false, readsFromMemory_;
   int linesInTurn_;  // in which order sums are added, so for any number of workers
   int imagesTogether_;

@@ -5,11 +5,9 @@
 #include <cstddef>
 
 #include "compute/conv/algorithms/plane_lines.hpp"
+#include "compute/conv/shape.hpp"
 
 namespace tacc::conv {
-
-/// Floats of so many whole lines of the cache as hold these.
-constexpr std::size_t planeVectors(std::size_t floats) { return (floats + 15) / 16 * 16; }
 
 /// The part of a line of a PlaneLines that is prepared, and its lists, in the scratch of one worker.
 class PlaneRing {
@@ -17,15 +15,15 @@ class PlaneRing {
   static std::size_t floatsOf(const PlaneLines& lines, int kernelHeight, int kernelWidth) {
     const std::size_t values = static_cast<std::size_t>(lines.channels()) * static_cast<std::size_t>(kernelHeight) *
                                static_cast<std::size_t>(kernelWidth);
-    return planeVectors(lines.floats()) + planeVectors(values * sizeof(PlaneValue) / sizeof(float)) +
-           planeVectors(static_cast<std::size_t>(lines.ringLines()));
+    return inWholeLines(lines.floats()) + inWholeLines(values * sizeof(PlaneValue) / sizeof(float)) +
+           inWholeLines(static_cast<std::size_t>(lines.ringLines()));
   }
   PlaneRing(const PlaneLines& lines, int kernelHeight, int kernelWidth, float* scratch)
       : lines_(lines), kernelHeight_(kernelHeight), kernelWidth_(kernelWidth), floats_(scratch) {
     const std::size_t all = floatsOf(lines, kernelHeight, kernelWidth);
     std::fill_n(scratch, all, 0.0F);
-    values_ = reinterpret_cast<PlaneValue*>(scratch + planeVectors(lines.floats()));
-    held_ = reinterpret_cast<int*>(scratch + all - planeVectors(static_cast<std::size_t>(lines.ringLines())));
+    values_ = reinterpret_cast<PlaneValue*>(scratch + inWholeLines(lines.floats()));
+    held_ = reinterpret_cast<int*>(scratch + all - inWholeLines(static_cast<std::size_t>(lines.ringLines())));
     forget();
   }
 
@@ -62,6 +60,11 @@ class PlaneRing {
   }
 
  private:
+  /// Floats of the lines of the cache that hold these.
+  static constexpr std::size_t inWholeLines(std::size_t floats) {
+    return (floats + blockLength - 1) / blockLength * blockLength;
+  }
+
   const PlaneLines& lines_;
   int kernelHeight_, kernelWidth_;
   float* floats_;
