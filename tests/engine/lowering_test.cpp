@@ -27,6 +27,11 @@ std::vector<LoweringFacts> everyFacts() {
     for (const Access output : {Access::staged, Access::cma, Access::mapped})
       for (const bool inPlace : {false, true}) all.push_back({input, output, inPlace, (all.size() & 1) != 0});
   all.push_back({.readsTwice = true});
+  for (const auto& [input, output, inPlace] : {std::tuple{Access::cma, Access::cma, false},
+                                               {Access::cma, Access::cma, true},
+                                               {Access::cma, Access::staged, true},
+                                               {Access::mapped, Access::cma, false}})
+    all.push_back({.input = input, .output = output, .inPlace = inPlace, .pipes = true});
   return all;
 }
 
@@ -68,7 +73,11 @@ void checkReach(const Program& program, int rank, const LoweringFacts& facts) {
       bool throughKernel = false;
       for (const Place& place : operation.sources) {
         const bool input = place.kind == Place::Kind::remoteInput, output = place.kind == Place::Kind::remoteOutput;
-        if (input || output) {
+        if (place.kind == Place::Kind::pipe) {
+          ASSERT_TRUE(facts.pipes);
+          ASSERT_NE(place.rank, rank);
+          throughKernel = true;
+        } else if (input || output) {
           const Access access = input ? facts.input : facts.output;
           ASSERT_NE(access, Access::staged);
           throughKernel = throughKernel || access == Access::cma;
@@ -86,7 +95,11 @@ void checkReach(const Program& program, int rank, const LoweringFacts& facts) {
       for (const Place& place : operation.destinations) {
         ASSERT_NE(place.kind, Place::Kind::input);
         ASSERT_NE(place.kind, Place::Kind::remoteInput);
-        if (place.kind == Place::Kind::remoteOutput) {
+        if (place.kind == Place::Kind::pipe) {
+          ASSERT_TRUE(facts.pipes);
+          ASSERT_NE(place.rank, rank);
+          ASSERT_EQ(operation.sources.size(), 1U);  // which is memory of this rank
+        } else if (place.kind == Place::Kind::remoteOutput) {
           ASSERT_EQ(facts.output, Access::mapped);
         } else {
           ASSERT_EQ(place.rank, rank);
@@ -214,6 +227,58 @@ TEST(OwnCopies, followTheBeginningOfSharedOnes) {
   EXPECT_EQ(std::ranges::count(root.rounds.back().operations, false, &Operation::isShared), 1);
   // Where the others do nothing meanwhile, it is copied while the root would wait for them.
   EXPECT_EQ(lower(plan, 1, {.input = Access::mapped}).rounds.front().operations.size(), 1U);
+}
+
+/// What a plan reads through the kernel comes through pipes, or none of it does; in plans of few rounds it always can.
+TEST(Pipes, serveAllOfAPlanOrNothing) {
+  const auto countOf = [](const std::vector<Program>& programs, Place::Kind kind) {
+    std::ptrdiff_t count = 0;
+    for (const Program& program : programs)
+      for (const Round& round : program.rounds)
+        for (const Operation& operation : round.operations)
+          count += std::ranges::count(operation.sources, kind, &Place::kind);
+    return count;
+  };
+  for (const Algorithm& algorithm : algorithms())
+    for (const PlanRequest& request : test::requestsServed(algorithm, 4)) {
+      const Plan plan = makePlan(algorithm, request);
+      LoweringFacts facts{.input = Access::cma, .output = Access::cma};
+      const std::vector<Program> reading = lowerAll(plan, facts);
+      facts.pipes = true;
+      const std::vector<Program> giving = lowerAll(plan, facts);
+      const auto readsOf = [&](const std::vector<Program>& programs) {
+        return countOf(programs, Place::Kind::remoteInput) + countOf(programs, Place::Kind::remoteOutput);
+      };
+      const auto piped = countOf(giving, Place::Kind::pipe);
+      EXPECT_EQ(piped + readsOf(giving), readsOf(reading)) << test::describe(plan);
+      EXPECT_TRUE(piped == 0 || readsOf(giving) == 0) << test::describe(plan);
+      if (plan.rounds <= 2) {
+        EXPECT_EQ(readsOf(giving), 0) << test::describe(plan);
+      }
+    }
+}
+
+/// Messages of two rounds that are read in the other order, and two of one step, are not what a pipe can hold.
+TEST(Pipes, areNotUsedWhereMessagesOvertake) {
+  const LoweringFacts facts{.input = Access::cma, .output = Access::cma, .pipes = true};
+  const auto usesPipes = [&](int firstRead, int secondRead) {
+    Plan plan{.request = {Collective::allGather, 2, 0}, .algorithm = "by hand", .rounds = 6, .ranks = {{}, {}}};
+    plan.ranks[0].steps = {{0, 0, 1, {input(0)}, {output(0)}},
+                           {1, 0, 1, {input(0)}, {peer(1)}},
+                           {2, 0, 1, {output(0)}, {peer(1)}},
+                           {4, 0, 1, {peer(1)}, {output(1)}}};
+    plan.ranks[1].steps = {{3, 0, 1, {input(0)}, {peer(0)}},
+                           {firstRead, 0, 1, {peer(0)}, {output(0)}},
+                           {secondRead, 0, 1, {peer(0)}, {output(1)}}};
+    std::ranges::sort(plan.ranks[1].steps, {}, &Step::round);
+    for (const Round& round : lower(plan, 1, facts).rounds)
+      for (const Operation& operation : round.operations)
+        if (operation.sources.front().kind == Place::Kind::pipe) return true;
+    return false;
+  };
+  EXPECT_TRUE(usesPipes(3, 4));
+  EXPECT_FALSE(
+      usesPipes(3, 5));  // where chunks are in flight, the second of one is read after the first of a later one
 }
 
 /// Input is there when its owner has entered the call: what that copies for itself is not waited for.

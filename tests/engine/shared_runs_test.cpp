@@ -1,5 +1,6 @@
-// Whole calls through the kernel in which ranks that only give have a part in the others' copies: several readers of
-// one owner, several owners of one reader. The ranks are processes, with as many cores as they need or not.
+// Whole calls through the kernel, in which ranks that only give have a part in the others' copies, or that go through
+// pipes: several readers of one owner, several owners of one reader. The ranks are processes, with as many cores as
+// they need or not.
 #include <gtest/gtest.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
@@ -12,6 +13,8 @@
 #include <exception>
 #include <memory>
 #include <random>
+#include <span>
+#include <stdexcept>
 #include <string>
 #include <vector>
 
@@ -40,11 +43,14 @@ struct Drawn {
   std::size_t bytes;  // of a block
 };
 
-std::vector<Drawn> drawCalls(unsigned seed, int calls) {
+constexpr std::array rooted{Collective::broadcast, Collective::gather, Collective::scatter};
+constexpr std::array all{Collective::broadcast, Collective::gather, Collective::scatter, Collective::allGather,
+                         Collective::allToAll};
+
+std::vector<Drawn> drawCalls(unsigned seed, int calls, std::span<const Collective> collectives) {
   std::mt19937 random(seed);
   std::vector<Drawn> drawn;
   for (int i = 0; i < calls; ++i) {
-    constexpr std::array collectives{Collective::broadcast, Collective::gather, Collective::scatter};
     const Collective collective = collectives[random() % collectives.size()];
     drawn.push_back({collective, static_cast<int>(random() % ranks), 1 + random() % mostBytes});
   }
@@ -60,23 +66,39 @@ class Rank {
         send_(send),
         receive_(receive),
         waiter_(segment, rank, processes, nullptr, {.spins = 20000}, 60, [] { return std::string("a call"); }),
-        executor_(segment, rank, waiter_, processes) {}
+        pipes_(segment, rank, waiter_, processes),
+        executor_(segment, rank, waiter_, processes, pipes_) {}
 
+  /// Whether the ranks have pipes from now on.
+  bool openPipes() {
+    meet();
+    pipes_.advance(PagePipes::State::none);
+    meet();
+    pipes_.advance(PagePipes::State::offered);
+    meet();
+    return pipes_.state() == PagePipes::State::open;
+  }
+
+  static bool givesAll(const Drawn& call) {
+    return call.collective == Collective::scatter || call.collective == Collective::allToAll;
+  }
   /// Returns how many bytes of the result are wrong.
   std::size_t run(const Drawn& call, int number) {
-    const bool givesAll = call.collective == Collective::scatter;
-    const bool takesAll = call.collective == Collective::gather;
-    const std::size_t given = call.bytes * (givesAll ? ranks : 1), taken = call.bytes * (takesAll ? ranks : 1);
+    const bool takesAll = call.collective != Collective::broadcast && call.collective != Collective::scatter;
+    const std::size_t given = call.bytes * (givesAll(call) ? ranks : 1), taken = call.bytes * (takesAll ? ranks : 1);
     for (std::size_t i = 0; i < given; ++i) send_[i] = valueOf(rank_, number, i);
     std::fill_n(receive_, taken + 64, std::byte{0xff});
     meet();
     const PlanRequest request{call.collective, ranks, call.root};
-    const Program program = lower(makePlan(*findAlgorithm("oneshot"), request), rank_, {.input = Access::cma});
+    const Program program = lower(makePlan(*findAlgorithm("oneshot"), request), rank_,
+                                  {.input = Access::cma, .pipes = pipes_.state() == PagePipes::State::open});
     CallBuffers buffers{send_, receive_, given, taken, {}, {}};
     buffers.remoteSend.assign(ranks, send_);
     buffers.remoteReceive.assign(ranks, receive_);
     const Schedule schedule = makeSchedule(program, call.bytes, 1, {geometry.arenaBytes, 1});
     executor_.run(program, schedule, buffers, {.count = call.bytes, .elementBytes = 1, .reduce = {}});
+    // What was given is this rank's again.
+    std::fill_n(send_, given, std::byte{0xfe});
     meet();
     return countWrong(call, number);
   }
@@ -94,32 +116,33 @@ class Rank {
       for (std::size_t i = 0; i < call.bytes; ++i) count += at[i] != valueOf(from, number, offset + i) ? 1 : 0;
       return count;
     };
-    std::size_t all = 0;
+    std::size_t sum = 0;
     switch (call.collective) {
       case Collective::broadcast:
-        all = wrong(receive_, call.root, 0);
+        sum = wrong(receive_, call.root, 0);
         break;
       case Collective::scatter:
-        all = wrong(receive_, call.root, call.bytes * static_cast<std::size_t>(rank_));
+        sum = wrong(receive_, call.root, call.bytes * static_cast<std::size_t>(rank_));
         break;
       default:
-        for (int from = 0; rank_ == call.root && from < ranks; ++from)
-          all += wrong(receive_ + call.bytes * static_cast<std::size_t>(from), from, 0);
+        for (int from = 0; (rank_ == call.root || call.collective != Collective::gather) && from < ranks; ++from)
+          sum += wrong(receive_ + call.bytes * static_cast<std::size_t>(from), from,
+                       givesAll(call) ? call.bytes * static_cast<std::size_t>(rank_) : 0);
     }
-    return all;
+    return sum;
   }
 
   NodeSegment segment_;
   int rank_;
   std::byte *send_, *receive_;
   Waiter waiter_;
+  PagePipes pipes_;
   Executor executor_;
   std::uint32_t met_ = 0;
 };
 
-TEST(SharedRuns, areRightAndRanksThatOnlyGiveHaveAPart) {
-  std::uint64_t word = 1;
-  if (!probeCma(::getpid(), &word, word) || !mayWriteRemote()) GTEST_SKIP() << "the kernel moves no memory here";
+/// Runs the calls in a process a rank. Returns how many pieces of copies were written by who owned their sources.
+std::uint32_t runAll(const std::vector<Drawn>& calls, bool usesPipes) {
   const SharedMemory memory = SharedMemory::create(NodeSegment::bytesFor(geometry), "runs", Reserve::onTouch);
   const NodeSegment segment(memory.data(), geometry);
   const auto allocate = [] {
@@ -127,12 +150,11 @@ TEST(SharedRuns, areRightAndRanksThatOnlyGiveHaveAPart) {
         ::mmap(nullptr, ranks * mostBytes + 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
   };
   std::byte *const send = allocate(), *const receive = allocate();
-  const std::vector<Drawn> calls = drawCalls(20261129, 60);
   // Each child learns the others' numbers from the segment, where it first puts its own.
   std::vector<int> children;
   for (int rank = 0; rank < ranks; ++rank) {
     const int child = ::fork();
-    ASSERT_GE(child, 0);
+    EXPECT_GE(child, 0);
     if (child != 0) {
       children.push_back(child);
       continue;
@@ -149,6 +171,7 @@ TEST(SharedRuns, areRightAndRanksThatOnlyGiveHaveAPart) {
     int code = 0;
     try {
       Rank self(segment, rank, processes, send, receive);
+      if (usesPipes && !self.openPipes()) throw std::runtime_error("no pipes");
       for (std::size_t i = 0; i < calls.size(); ++i) {
         const std::size_t wrong = self.run(calls[i], static_cast<int>(i));
         if (wrong == 0) continue;
@@ -170,10 +193,23 @@ TEST(SharedRuns, areRightAndRanksThatOnlyGiveHaveAPart) {
   std::uint32_t written = 0;
   for (int rank = 0; rank < ranks; ++rank)
     for (int index = 0; index < openCopies; ++index) written += segment.openCopy(rank, index).written.load();
-  EXPECT_GT(written, 0u) << "no owner has had a part";
   ::munmap(send, ranks * mostBytes + 4096);
   ::munmap(receive, ranks * mostBytes + 4096);
+  return written;
 }
+
+bool movesMemory() {
+  std::uint64_t word = 1;
+  return probeCma(::getpid(), &word, word) && mayWriteRemote();
+}
+
+TEST(SharedRuns, areRightAndRanksThatOnlyGiveHaveAPart) {
+  if (!movesMemory()) GTEST_SKIP() << "the kernel moves no memory here";
+  EXPECT_GT(runAll(drawCalls(20261129, 60, rooted), false), 0u) << "no owner has had a part";
+}
+
+/// Blocks are larger than a pipe, so that all ranks give and read at once.
+TEST(PipedRuns, areRight) { EXPECT_EQ(runAll(drawCalls(20261130, 40, all), true), 0u); }
 
 }  // namespace
 }  // namespace tacc

@@ -43,6 +43,8 @@ PerRank<Element> Simulator::run(const PerRank<Element>& inputs) {
     std::ranges::fill(r.input, returned);
     std::ranges::fill(r.output, returned);
   }
+  for (const auto& [pair, pipe] : pipes_)
+    require(pipe.empty(), "rank " + std::to_string(pair.second) + " has not read all that it was given");
   for (const Rank& r : ranks_) {
     const auto untouched = [](Element e) { return e == returned; };
     require(std::ranges::all_of(r.input, untouched) && std::ranges::all_of(r.output, untouched),
@@ -122,18 +124,38 @@ void Simulator::fillBuffers(const PerRank<Element>& inputs) {
   }
 }
 
-bool Simulator::mayAct(const Rank& rank) const {
-  if (rank.next == rank.actions.size()) return false;
-  const Action& action = rank.actions[rank.next];
+bool Simulator::mayAct(int rank) const {
+  const Rank& r = ranks_[rank];
+  if (r.next == r.actions.size()) return false;
+  const Action& action = r.actions[r.next];
+  if (action.kind == Action::Kind::load) return !awaitsPipe(rank);
   return action.kind != Action::Kind::wait || ranks_[action.rank].clock >= action.ticks;
+}
+
+bool Simulator::awaitsPipe(int rank) const {
+  const Rank& r = ranks_[rank];
+  return std::ranges::any_of(r.actions[r.next].operation->sources, [&](const Place& place) {
+    const auto pipe = pipes_.find({place.rank, rank});
+    return place.kind == Place::Kind::pipe && (pipe == pipes_.end() || pipe->second.empty());
+  });
+}
+
+const Element* Simulator::takeFromPipe(int rank, const Place& place, std::size_t length) {
+  auto& pipe = pipes_.at({place.rank, rank});
+  const Piped piped = pipe.front();
+  pipe.pop_front();
+  require(piped.length == length, "rank " + std::to_string(rank) + " reads " + std::to_string(length) +
+                                      " elements where rank " + std::to_string(place.rank) + " gives " +
+                                      std::to_string(piped.length));
+  return piped.from;
 }
 
 int Simulator::pickRank() {
   for (const int rank : favour_)
-    if (mayAct(ranks_[rank])) return rank;
+    if (mayAct(rank)) return rank;
   std::vector<int> able;
   for (std::size_t r = 0; r < ranks_.size(); ++r)
-    if (mayAct(ranks_[r])) able.push_back(static_cast<int>(r));
+    if (mayAct(static_cast<int>(r))) able.push_back(static_cast<int>(r));
   if (able.empty()) failStuck();
   return able[random_() % able.size()];
 }
@@ -214,7 +236,9 @@ void Simulator::load(int rank, const Action& action) {
   for (const Place& place : operation.sources) {
     const Element* from = nullptr;
     const bool isInput = place.kind == Place::Kind::input || place.kind == Place::Kind::remoteInput;
-    if (place.kind == Place::Kind::slot || place.kind == Place::Kind::scratch) {
+    if (place.kind == Place::Kind::pipe) {
+      from = takeFromPipe(rank, place, length);
+    } else if (place.kind == Place::Kind::slot || place.kind == Place::Kind::scratch) {
       Cell& cell = cellOf(ranks_[place.rank], place, action);
       require(cell.chunk == action.chunk,
               "rank " + std::to_string(rank) + " reads chunk " + std::to_string(cell.chunk) + " for chunk " +
@@ -238,6 +262,12 @@ void Simulator::load(int rank, const Action& action) {
 void Simulator::store(int rank, const Action& action) {
   const auto& data = ranks_[rank].loaded;
   for (const Place& place : action.operation->destinations) {
+    if (place.kind == Place::Kind::pipe) {
+      const Place& from = action.operation->sources.front();
+      const bool isInput = from.kind == Place::Kind::input;
+      pipes_[{rank, place.rank}].push_back({userMemory(rank, isInput, action, from), lengthOf(action)});
+      continue;
+    }
     if (place.kind != Place::Kind::slot && place.kind != Place::Kind::scratch) {
       std::ranges::copy(data, userMemory(place.rank, false, action, place));
       continue;

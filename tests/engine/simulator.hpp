@@ -4,7 +4,10 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <deque>
+#include <map>
 #include <random>
+#include <utility>
 #include <vector>
 
 #include "algorithms/interpreter.hpp"
@@ -36,6 +39,7 @@ class Simulator {
 
   /// Runs all ranks to their end and returns their outputs. Throws std::runtime_error when the ranks are stuck, when a
   /// slot or scratch block holds another chunk than its reader wants, when a slot is written before all have read it,
+  /// when a pipe has another length than is read from it, or something is left in one,
   /// when an input changes, or when a rank touches the buffers of a rank that has returned from the call.
   PerRank<Element> run(const PerRank<Element>& inputs);
 
@@ -65,11 +69,17 @@ class Simulator {
     std::vector<int> readers;  // per slot: how often each chunk is read
   };
 
+  /// A block in a pipe: it is in its owner's memory until it is read.
+  struct Piped {
+    const Element* from;
+    std::size_t length;
+  };
+
   void listActions(int rank);
   void listRound(int rank, const Round& round, std::uint32_t chunk);
   void countReaders();
   void fillBuffers(const PerRank<Element>& inputs);
-  bool mayAct(const Rank& rank) const;
+  bool mayAct(int rank) const;
   int pickRank();
   void act(int rank);
   void load(int rank, const Action& action);
@@ -79,6 +89,9 @@ class Simulator {
 
   std::size_t firstOf(const Action& action) const;
   std::size_t lengthOf(const Action& action) const;
+  /// Whether a rank is to read from a pipe that is empty.
+  bool awaitsPipe(int rank) const;
+  const Element* takeFromPipe(int rank, const Place& place, std::size_t length);
   Element* userMemory(int rank, bool isInput, const Action& action, const Place& place);
   Cell& cellOf(Rank& owner, const Place& place, const Action& action);
   bool isSplit() const { return partitionOf(call_.plan.request.collective) == Partition::split; }
@@ -87,6 +100,7 @@ class Simulator {
   std::mt19937 random_;
   std::vector<int> favour_;  // empty: any rank; else ranks in order of preference
   std::vector<Rank> ranks_;
+  std::map<std::pair<int, int>, std::deque<Piped>> pipes_;  // by who gives and who reads
 };
 
 }  // namespace tacc::test

@@ -20,6 +20,7 @@ struct BufferExchange::Descriptor {
   float seconds;                           // of this rank's last call
   std::uint8_t fresh;                      // not 0: some segment of mine is not mapped by the others yet
   std::uint8_t isAhead;                    // not 0: this rank goes on before it has seen the others
+  std::uint8_t pipes;                      // PagePipes::State
 };
 static_assert(std::is_trivially_copyable_v<BufferExchange::Reference>);
 
@@ -101,7 +102,7 @@ std::string BufferExchange::fence() {
 
 BufferExchange::Agreed BufferExchange::run(const UserBuffers& mine,
                                            const std::function<UserBuffers(int rank)>& buffersOf, float seconds,
-                                           CallBuffers& buffers, const Ahead& ahead) {
+                                           CallBuffers& buffers, const Ahead& ahead, PagePipes* pipes) {
   static_assert(sizeof(Descriptor) <= linePayload);
   Descriptor own{};
   findSegments(mine);
@@ -111,6 +112,9 @@ BufferExchange::Agreed BufferExchange::run(const UserBuffers& mine,
   own.fresh = isFresh ? 1 : 0;
   own.inPlace = mine.inPlace ? 1 : 0;
   own.seconds = seconds;
+  const auto isRead = [](std::uint8_t access) { return access == static_cast<std::uint8_t>(Access::cma); };
+  if (pipes != nullptr && (isRead(own.sendAccess) || isRead(own.receiveAccess)))
+    own.pipes = static_cast<std::uint8_t>(pipes->state());
   own.isAhead = ahead.isWanted && !input_ && !output_ ? 1 : 0;
   std::memcpy(exchange_.payload(sizeof own), &own, sizeof own);
   exchange_.post();
@@ -134,12 +138,14 @@ BufferExchange::Agreed BufferExchange::run(const UserBuffers& mine,
   LoweringFacts& facts = agreed.facts;
   givers_.assign(static_cast<std::size_t>(ranks_), false);
   bool anyFresh = false, anyLibrary = false;
+  auto allPipes = PagePipes::State::open;
   for (int rank = 0; rank < ranks_; ++rank) {
     const Descriptor d = descriptorOf(rank);
     facts.input = std::min(facts.input, static_cast<Access>(d.sendAccess));
     facts.output = std::min(facts.output, static_cast<Access>(d.receiveAccess));
     facts.inPlace = facts.inPlace || d.inPlace != 0;
     agreed.slowest = std::max(agreed.slowest, d.seconds);
+    allPipes = std::min(allPipes, static_cast<PagePipes::State>(d.pipes));
     givers_[static_cast<std::size_t>(rank)] = d.fresh != 0;
     anyFresh = anyFresh || d.fresh != 0;
     anyLibrary = anyLibrary || d.send.segment != 0 || d.receive.segment != 0;
@@ -148,6 +154,11 @@ BufferExchange::Agreed BufferExchange::run(const UserBuffers& mine,
   // Lines name library memory by its segment, so where it is mixed with private memory nobody knows the peer's address.
   for (Access* access : {&facts.input, &facts.output})
     if (*access == Access::cma && anyLibrary) *access = Access::staged;
+
+  if (pipes != nullptr && (facts.input == Access::cma || facts.output == Access::cma)) {
+    agreed.hasPipes = allPipes == PagePipes::State::open;
+    pipes->advance(allPipes);
+  }
 
   buffers.remoteSend.resize(static_cast<std::size_t>(ranks_));
   buffers.remoteReceive.resize(static_cast<std::size_t>(ranks_));

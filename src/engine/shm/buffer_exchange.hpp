@@ -15,6 +15,7 @@
 #include "transports/shm/hand_round.hpp"
 #include "transports/shm/library_memory.hpp"
 #include "transports/shm/memory_fence.hpp"
+#include "transports/shm/page_pipes.hpp"
 
 namespace tacc {
 
@@ -42,8 +43,9 @@ class BufferExchange {
   /// What all ranks know after the exchange; equal on all of them.
   struct Agreed {
     LoweringFacts facts;
-    float slowest;         // the largest `seconds` of any rank
-    bool isAhead = false;  // one rank went on before the others came: all is staged, and `slowest` means nothing
+    float slowest;          // the largest `seconds` of any rank
+    bool isAhead = false;   // one rank went on before the others came: all is staged, and `slowest` means nothing
+    bool hasPipes = false;  // all have opened the pipes of all
   };
   /// Of a call in which all data come from `rank`: it may go on before it has seen the others, which learn it from its
   /// line. -1: nobody may.
@@ -53,9 +55,10 @@ class BufferExchange {
   };
   /// Posts this rank's buffers in the opened call, waits for all ranks' lines, and fills `buffers` with addresses that
   /// are good in this process. `buffersOf`: how large those of a rank are in this call. `seconds`: how long this rank
-  /// took for its last call of this kind, for the others to know.
+  /// took for its last call of this kind, for the others to know. `pipes`: this rank's, which go a step on where all
+  /// read each other's memory through the kernel; null: they are not wanted.
   Agreed run(const UserBuffers& mine, const std::function<UserBuffers(int rank)>& buffersOf, float seconds,
-             CallBuffers& buffers, const Ahead& ahead);
+             CallBuffers& buffers, const Ahead& ahead, PagePipes* pipes = nullptr);
   /// The call has succeeded: peers have done all that they do to its buffers.
   void finish() noexcept {
     use_.end();

@@ -14,12 +14,16 @@ constexpr CopyPolicy results{.nonTemporalResults = true};
 constexpr CopyPolicy both{.nonTemporalSlots = true, .nonTemporalResults = true};
 constexpr CopyPolicy kernel{.throughKernel = true};
 constexpr CopyPolicy kernelResults{.throughKernel = true, .nonTemporalResults = true};
+constexpr CopyPolicy pipes{.throughKernel = true, .throughPipes = true};
+constexpr CopyPolicy pipesResults{.throughKernel = true, .throughPipes = true, .nonTemporalResults = true};
 
 constexpr std::array eagerPolicies{plain, slots};
 constexpr std::array mappedPolicies{plain, results};
 constexpr std::array stagedPolicies{slots, plain, both, results};
 constexpr std::array eitherPolicies{slots, plain, both, results, kernel, kernelResults};
 constexpr std::array cmaPolicies{kernel, kernelResults};
+constexpr std::array eitherPipedPolicies{slots, plain, both, results, kernel, kernelResults, pipes, pipesResults};
+constexpr std::array cmaPipedPolicies{kernel, kernelResults, pipes, pipesResults};
 
 constexpr std::uint8_t freshTrials = 2;  // the first call of a policy may pay for page faults
 constexpr float worthTrying = 1.5F;      // a policy that was this much slower at the next size is not tried at this one
@@ -47,6 +51,10 @@ std::span<const CopyPolicy> CopyPolicyTuner::policiesOf(CopyPolicyKind kind) noe
       return stagedPolicies;
     case CopyPolicyKind::either:
       return eitherPolicies;
+    case CopyPolicyKind::eitherPiped:
+      return eitherPipedPolicies;
+    case CopyPolicyKind::cmaPiped:
+      return cmaPipedPolicies;
     case CopyPolicyKind::cma:
       break;
   }

@@ -15,6 +15,7 @@ namespace tacc {
 
 struct CopyPolicy {
   bool throughKernel = false;       // private memory: the receiver reads it with process_vm_readv; else it is staged
+  bool throughPipes = false;        // the same: its owner gives the pages to pipes instead (page_pipes.hpp)
   bool nonTemporalSlots = false;    // stores of what other ranks read next: faster where caches are far apart
   bool nonTemporalResults = false;  // stores of results: faster where they are larger than the cache
   friend bool operator==(const CopyPolicy&, const CopyPolicy&) = default;
@@ -22,11 +23,13 @@ struct CopyPolicy {
 
 /// Which policies a call may choose between.
 enum class CopyPolicyKind : std::uint8_t {
-  eager,   // slots or not
-  mapped,  // no copy: results or not
-  staged,  // slots, results
-  either,  // slots, results; or through the kernel
-  cma,     // results
+  eager,        // slots or not
+  mapped,       // no copy: results or not
+  staged,       // slots, results
+  either,       // slots, results; or through the kernel
+  cma,          // results
+  eitherPiped,  // as `either`, or through pipes
+  cmaPiped,     // as `cma`, or through pipes
 };
 
 /// Calls of a similar kind and size learn together. Ranks that must choose alike record alike: then all have the same
@@ -50,7 +53,7 @@ class CopyPolicyTuner {
   void record(double seconds) noexcept;
 
  private:
-  static constexpr std::size_t most = 6;  // policies of a kind
+  static constexpr std::size_t most = 8;  // policies of a kind
   struct Class {
     std::array<float, most> estimate{};           // seconds per byte; 0: not tried
     std::array<std::uint8_t, most> trialsLeft{};  // before its estimate is trusted

@@ -47,13 +47,16 @@ bool isRemote(const Place& place) {
   return place.kind == Place::Kind::remoteInput || place.kind == Place::Kind::remoteOutput;
 }
 
+bool isPipe(const Place& place) { return place.kind == Place::Kind::pipe; }
+
 }  // namespace
 
-Executor::Executor(const NodeSegment& segment, int rank, Waiter& waiter, std::vector<int> processes)
+Executor::Executor(const NodeSegment& segment, int rank, Waiter& waiter, std::vector<int> processes, PagePipes& pipes)
     : segment_(segment),
       rank_(rank),
       waiter_(waiter),
       remote_(rank, waiter, std::move(processes)),
+      pipes_(pipes),
       copies_(segment, rank, waiter, remote_),
       base_(segment.clock(rank).ticks.load(std::memory_order_relaxed)) {}
 
@@ -94,7 +97,7 @@ void Executor::run(const Program& program, const Schedule& schedule, const CallB
   publish(ticks);
   if (program.helpsReaders) helpReaders(context);
   for (const Dependency& d : program.lastReaders)
-    waiter_.wait(segment_.clock(d.rank).ticks, base_ + ticksUntil(schedule, d), d.rank);
+    pipes_.wait(segment_.clock(d.rank).ticks, base_ + ticksUntil(schedule, d), d.rank);
   base_ += ticks;
   waiter_.checkAfterReading();
 }
@@ -102,10 +105,10 @@ void Executor::run(const Program& program, const Schedule& schedule, const CallB
 void Executor::runRound(const Context& context, const Round& round, std::uint32_t chunk) {
   const Schedule& schedule = context.schedule;
   for (const Dependency& d : round.before)
-    waiter_.wait(segment_.clock(d.rank).ticks, base_ + schedule.tickOf(chunk, d.round) + 1, d.rank);
+    pipes_.wait(segment_.clock(d.rank).ticks, base_ + schedule.tickOf(chunk, d.round) + 1, d.rank);
   if (ringBegin_ + chunk >= schedule.depth)
     for (const Dependency& d : round.slotReaders)
-      waiter_.wait(segment_.clock(d.rank).ticks, whenRead(schedule, chunk, d.round), d.rank);
+      pipes_.wait(segment_.clock(d.rank).ticks, whenRead(schedule, chunk, d.round), d.rank);
   // Copies that others have a part in begin first: steps of one round do not meet (plan.hpp).
   auto next = round.operations.begin();
   const auto openMore = [&] {
@@ -171,7 +174,9 @@ std::uint32_t Executor::whenRead(const Schedule& schedule, std::uint32_t chunk, 
 
 void Executor::runOperation(const Context& context, const Operation& operation, std::uint32_t chunk) {
   forPieces(context, operation, chunk, [&](std::size_t elements) {
-    if (operation.readsThroughKernel)
+    if (isPipe(operation.destinations.front()))
+      pipes_.give(operation.destinations.front().rank, sources_[0], elements * context.work.elementBytes);
+    else if (operation.readsThroughKernel)
       combineThroughKernel(context, operation, elements);
     else
       combine(context, operation, elements);
@@ -214,6 +219,8 @@ void Executor::forPieces(const Context& context, const Operation& operation, std
         const std::size_t copy = (ringBegin_ + chunk) % schedule.depth * static_cast<std::size_t>(program.slots);
         return segment_.arena(place.rank) + (copy + slot) * schedule.blockStride;
       }
+      case Place::Kind::pipe:
+        return nullptr;  // has no address
     }
     fail(taccInternalError, "a program of {} names an unknown kind of memory", program.algorithm);
   };
@@ -279,10 +286,17 @@ void Executor::copy(const Context& context, const Operation& operation, std::siz
   }
 }
 
+void Executor::fetch(const Place& place, void* to, const void* from, std::size_t bytes) {
+  if (isPipe(place))
+    pipes_.read(place.rank, to, bytes);
+  else
+    remote_.read(place.rank, to, from, bytes);
+}
+
 void Executor::combineThroughKernel(const Context& context, const Operation& operation, std::size_t elements) {
   const std::size_t size = context.work.elementBytes;
   if (sources_.size() == 1 && destinations_.size() == 1) {
-    return remote_.read(operation.sources[0].rank, destinations_[0], sources_[0], elements * size);
+    return fetch(operation.sources[0], destinations_[0], sources_[0], elements * size);
   }
   // Tile by tile: fetch every remote source's tile, then combine from the cache.
   if (bounce_.size() < sources_.size() * sourceBounceBytes) bounce_.resize(sources_.size() * sourceBounceBytes);
@@ -292,11 +306,11 @@ void Executor::combineThroughKernel(const Context& context, const Operation& ope
     const std::size_t n = std::min(elements - done, sourceBounceBytes / size);
     for (std::size_t s = 0; s < addresses_.size(); ++s) {
       const Place& place = operation.sources[s];
-      const auto* address = static_cast<const std::byte*>(addresses_[s]) + done * size;
+      const auto* address = isPipe(place) ? nullptr : static_cast<const std::byte*>(addresses_[s]) + done * size;
       sources_[s] = address;
-      if (!isRemote(place) || place.rank == rank_) continue;
+      if (!isPipe(place) && (!isRemote(place) || place.rank == rank_)) continue;
       std::byte* tile = bounce_.data() + s * sourceBounceBytes;
-      remote_.read(place.rank, tile, address, n * size);
+      fetch(place, tile, address, n * size);
       sources_[s] = tile;
     }
     for (std::size_t d = 0; d < targets_.size(); ++d)

@@ -15,6 +15,7 @@
 #include "engine/shm/remote_memory.hpp"
 #include "engine/shm/shared_copies.hpp"
 #include "transports/shm/node_segment.hpp"
+#include "transports/shm/page_pipes.hpp"
 #include "transports/shm/waiter.hpp"
 
 namespace tacc {
@@ -43,8 +44,8 @@ struct ElementWork {
 
 class Executor {
  public:
-  /// `processes[r]`: rank r's pid, for reads through the kernel.
-  Executor(const NodeSegment& segment, int rank, Waiter& waiter, std::vector<int> processes);
+  /// `processes[r]`: rank r's pid, for reads through the kernel. `pipes`: this rank's.
+  Executor(const NodeSegment& segment, int rank, Waiter& waiter, std::vector<int> processes, PagePipes& pipes);
 
   /// Runs to the end. Every rank calls it with the program and schedule of the same plan and call, after all ranks have
   /// entered the call, or where `following` calls of the same program, schedule and count went right before this one
@@ -52,7 +53,10 @@ class Executor {
   void run(const Program& program, const Schedule& schedule, const CallBuffers& buffers, const ElementWork& work,
            std::uint32_t following = 0);
   /// After a call that has failed, as SharedCopies::abandon().
-  std::string abandonCopies() { return copies_.abandon(); }
+  std::string abandonCopies() {
+    pipes_.close();
+    return copies_.abandon();
+  }
 
  private:
   struct Context;
@@ -73,11 +77,14 @@ class Executor {
   /// Of the one source to all destinations.
   void copy(const Context& context, const Operation& operation, std::size_t bytes);
   void combineThroughKernel(const Context& context, const Operation& operation, std::size_t elements);
+  /// Reads memory of another rank, which is at `from` there, or what is next in its pipe.
+  void fetch(const Place& place, void* to, const void* from, std::size_t bytes);
 
   NodeSegment segment_;
   int rank_;
   Waiter& waiter_;
   RemoteMemory remote_;
+  PagePipes& pipes_;
   SharedCopies copies_;
   std::uint32_t base_;           // clock of all ranks before this call
   std::uint64_t ringBegin_ = 0;  // chunks of the calls before it that use the same ring of slots

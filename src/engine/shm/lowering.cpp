@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <array>
 #include <map>
 #include <unordered_set>
 #include <utility>
@@ -39,6 +40,7 @@ class Lowering {
         analysis_(plan),
         delivered_(chooseDeliveries(plan, analysis_, HappensBefore(plan, analysis_), facts)),
         readsEarly_(mayReadEarly()),
+        usesPipes_(facts.pipes && comesInOrder()),
         outgoing_(analysis_.steps.size()),
         incoming_(analysis_.steps.size()) {
     for (const Delivered& d : delivered_) {
@@ -53,11 +55,13 @@ class Lowering {
     program_.blocks = plan_.blocks;
     program_.scratchBlocks = plan_.scratchBlocks;
     program_.rounds.resize(static_cast<std::size_t>(plan_.rounds));
+    atOnce_.resize(program_.rounds.size());
     assignSlots();
     program_.roundsOnce = combinesAtOnce();
     const auto me = static_cast<std::size_t>(rank_);
     for (int id = analysis_.firstStep[me]; id < analysis_.firstStep[me + 1]; ++id)
       lowerStep(static_cast<std::size_t>(id), *analysis_.steps[static_cast<std::size_t>(id)].step);
+    if (usesPipes_) giveFirst();
     findTrivialRounds();
     for (const Delivered& d : delivered_) addDependencies(d);
     if (std::ranges::all_of(delivered_, [&](const Delivered& d) {
@@ -82,6 +86,44 @@ class Lowering {
     return chooseDeliveries(plan_, analysis_, order, facts_) == delivered_;
   }
 
+  bool isPiped(const Delivered& d) const { return d.delivery == Delivery::byReference && accessOf(d) == Access::cma; }
+
+  /// Whether all that would go through a pipe is read in the order in which it is given, for all schedules: the rounds
+  /// between the two are the same for all messages of a pair, and no step has two of them.
+  bool comesInOrder() const {
+    // The round of who gives, whether after its step, the step; round and step of who reads.
+    using Message = std::array<int, 5>;
+    std::map<std::pair<int, int>, std::vector<Message>> pairs;
+    for (const Delivered& d : delivered_) {
+      const PlanAnalysis::Message& m = d.message;
+      if (isPiped(d))
+        pairs[{m.sender, m.receiver}].push_back(
+            {analysis_.sendRound(m), d.isThereBefore ? 0 : 1, m.sendStep, analysis_.receiveRound(m), m.receiveStep});
+    }
+    for (auto& [pair, messages] : pairs) {
+      std::ranges::sort(messages);
+      for (std::size_t i = 1; i < messages.size(); ++i) {
+        const Message &before = messages[i - 1], &after = messages[i];
+        if (after[3] - after[0] != before[3] - before[0] || after[4] <= before[4] || after[2] == before[2])
+          return false;
+      }
+    }
+    return true;
+  }
+
+  /// In each round: what is there already is given, then what the rank has itself is copied, which gives the others
+  /// time, then the rest is done. Steps of one round do not meet.
+  void giveFirst() {
+    const auto isOwn = [](const Operation& o) {
+      return o.sources.size() == 1 && o.sources.front().kind == Place::Kind::input;
+    };
+    for (std::size_t round = 0; round < atOnce_.size(); ++round) {
+      std::vector<Operation>& operations = program_.rounds[round].operations;
+      std::ranges::stable_partition(operations, isOwn);
+      operations.insert(operations.begin(), atOnce_[round].begin(), atOnce_[round].end());
+    }
+  }
+
   /// A slot a block for every step that stages something, numbered in each rank's own order.
   void assignSlots() {
     int next = 0;
@@ -101,6 +143,21 @@ class Lowering {
   }
 
   void lowerStep(std::size_t id, const Step& step) {
+    makeStep(id, step);
+    if (!usesPipes_) return;
+    const auto round = static_cast<std::size_t>(step.round);
+    for (const Delivered* d : outgoing_[id])
+      if (isPiped(*d))
+        (d->isThereBefore ? atOnce_[round] : program_.rounds[round].operations)
+            .push_back({step.block,
+                        step.blockCount,
+                        step.completes,
+                        false,
+                        {ownPlace(d->from, rank_)},
+                        {{Place::Kind::pipe, d->message.receiver, 0}}});
+  }
+
+  void makeStep(std::size_t id, const Step& step) {
     Operation operation{step.block, step.blockCount, step.completes, false, {}, {}};
     for (const Operand& o : step.destinations)
       if (o.kind != Kind::peer) operation.destinations.push_back(ownPlace(o, rank_));
@@ -138,6 +195,7 @@ class Lowering {
       return {Place::Kind::slot, sender, slotOf_[static_cast<std::size_t>(d.message.sendStep)]};
     const bool isInput = d.from.kind == Kind::input;
     if (accessOf(d) == Access::cma) operation.readsThroughKernel = true;
+    if (usesPipes_ && isPiped(d)) return {Place::Kind::pipe, sender, 0};
     return {isInput ? Place::Kind::remoteInput : Place::Kind::remoteOutput, sender, d.from.index};
   }
 
@@ -146,7 +204,7 @@ class Lowering {
   /// Whether a message is read through the kernel, as it is and to one place, from a rank that receives nothing and so
   /// has nothing to do meanwhile. The same at both ends.
   bool isShared(const Delivered& d) const {
-    if (d.delivery != Delivery::byReference || accessOf(d) != Access::cma) return false;
+    if (!isPiped(d) || usesPipes_) return false;
     const auto id = static_cast<std::size_t>(d.message.receiveStep);
     const Step& step = *analysis_.steps[id].step;
     return step.sources.size() == 1 && step.destinations.size() == 1 && slotOf_[id] < 0 &&
@@ -203,9 +261,11 @@ class Lowering {
   PlanAnalysis analysis_;
   std::vector<Delivered> delivered_;
   bool readsEarly_;                                                 // what is there before the sender's step
+  bool usesPipes_;                                                  // for what is read through the kernel
   std::vector<std::vector<const Delivered*>> outgoing_, incoming_;  // per step of all ranks
   std::vector<int> slotOf_;                                         // the same; -1: stages nothing
   std::vector<int> workBegins_;
+  std::vector<std::vector<Operation>> atOnce_;  // per round: what is given to pipes before anything else is done
   Program program_;
 };
 

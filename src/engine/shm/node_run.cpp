@@ -33,7 +33,8 @@ NodeRun::NodeRun(const NodeSegment& segment, int rank, int ranks, Waiter& waiter
       pages_(pages),
       cma_(cma),
       eager_(rank, ranks, exchange),
-      executor_(segment, rank, waiter, std::move(processes)),
+      pipes_(segment, rank, waiter, processes),
+      executor_(segment, rank, waiter, std::move(processes), pipes_),
       programs_(rank),
       postPolicies_(ranks),
       plannedPolicies_(waiter.policy().oversubscribed) {}
@@ -93,9 +94,10 @@ void NodeRun::judgePosts() noexcept {
 void NodeRun::open(std::uint64_t signature, const UserBuffers& mine, const std::function<UserBuffers(int)>& buffersOf,
                    const BufferExchange::Ahead& ahead) {
   exchange_.begin(signature, linePayload);
-  const BufferExchange::Agreed agreed = buffers_.run(mine, buffersOf, lastSeconds_, places_, ahead);
+  const BufferExchange::Agreed agreed = buffers_.run(mine, buffersOf, lastSeconds_, places_, ahead, &pipes_);
   facts_ = agreed.facts;
   isAhead_ = agreed.isAhead;
+  hasPipes_ = agreed.hasPipes;
   if (!isAhead_) plannedPolicies_.record(agreed.slowest);
 }
 
@@ -114,6 +116,7 @@ void NodeRun::usePolicy(Collective collective, CopyPolicyKind kind, std::size_t 
   if (!policy_.throughKernel)
     for (Access* access : {&facts_.input, &facts_.output})
       if (*access == Access::cma) *access = Access::staged;
+  facts_.pipes = policy_.throughPipes;
   // A quarter of the cache lies in it beside the slot and the result. What is streamed to both is quicker in one pass,
   // though the others then wait for both.
   facts_.readsTwice = bytes <= ownCacheBytes() / 4 && !policy_.nonTemporalResults;
@@ -122,7 +125,8 @@ void NodeRun::usePolicy(Collective collective, CopyPolicyKind kind, std::size_t 
 CopyPolicyKind NodeRun::kindOf(Access input, Access output) const noexcept {
   if (input == Access::mapped && output == Access::mapped) return CopyPolicyKind::mapped;
   if (input != Access::cma && output != Access::cma) return CopyPolicyKind::staged;
-  return cma_ == CmaMode::on ? CopyPolicyKind::cma : CopyPolicyKind::either;
+  if (cma_ == CmaMode::on) return hasPipes_ ? CopyPolicyKind::cmaPiped : CopyPolicyKind::cma;
+  return hasPipes_ ? CopyPolicyKind::eitherPiped : CopyPolicyKind::either;
 }
 
 LoweringFacts NodeRun::meet(const Call& call, std::uint64_t signature) {

@@ -26,6 +26,7 @@
 #include "engine/shm/program_cache.hpp"
 #include "transports/shm/area_pages.hpp"
 #include "transports/shm/node_segment.hpp"
+#include "transports/shm/page_pipes.hpp"
 #include "transports/shm/waiter.hpp"
 
 namespace tacc {
@@ -103,6 +104,7 @@ class NodeRun {
   AreaPages& pages_;
   CmaMode cma_;
   EagerPath eager_;
+  PagePipes pipes_;
   Executor executor_;
   ProgramCache programs_;
   CopyPolicyTuner eagerPolicies_;         // this rank's own: how it writes its posts changes nothing for the others
@@ -115,6 +117,7 @@ class NodeRun {
   CallBuffers places_;                    // of the call that goes on
   LoweringFacts facts_;                   // the same
   CopyPolicy policy_;                     // the same
+  bool hasPipes_ = false;                 // the same: between all ranks
   bool isAhead_ = false;                  // the same: the root did not wait for the others
   Repeated last_;                         // the last planned call
 };

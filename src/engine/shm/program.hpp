@@ -22,7 +22,8 @@ struct LoweringFacts {
   Access output = Access::staged;
   bool inPlace = false;  // on any rank
   bool readsTwice =
-      false;  // what a rank stages and keeps is in its cache when it is read again; each rank's own matter
+      false;           // what a rank stages and keeps is in its cache when it is read again; each rank's own matter
+  bool pipes = false;  // what is read through the kernel comes through pipes, where the plan's order allows it
   friend bool operator==(const LoweringFacts&, const LoweringFacts&) = default;
 };
 
@@ -35,17 +36,18 @@ struct Place {
     slot,          // of `rank` (also own): staging slot number `index`
     remoteInput,   // of `rank`
     remoteOutput,  // of `rank`
+    pipe,          // to or from `rank` (page_pipes.hpp); what is read is what was written first
   };
   Kind kind;
   std::int32_t rank;   // whose
-  std::int32_t index;  // first block, or first slot
+  std::int32_t index;  // first block, or first slot; of no meaning for a pipe
 };
 
 struct Operation {
   std::int32_t block;  // as in Step
   std::int32_t blockCount;
   bool completes;           // the result holds all ranks' contributions: an average is divided here
-  bool readsThroughKernel;  // some source is remote and not directly reachable
+  bool readsThroughKernel;  // some source is remote and not directly reachable, or a pipe
   std::vector<Place> sources;
   std::vector<Place> destinations;
   /// The owner of the source, which only waits meanwhile, makes a part of the copy (shared_copies.hpp).
@@ -78,7 +80,8 @@ struct Program {
 };
 
 /// Lowers `plan` for `rank`. Every message becomes one of
-///   by reference  the receiver reads the sender's input or output; the sender does nothing
+///   by reference  the receiver reads the sender's input or output; the sender does nothing, or with facts.pipes gives
+///                 that memory to the receiver's pipe
 ///   put           the sender writes into the receiver's output; the receiver only waits
 ///   staged        the sender copies into its slot, all receivers read it there
 /// The first two only where `facts` allow it and no write can come too early, which is decided exactly, from what each

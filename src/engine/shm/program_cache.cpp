@@ -14,7 +14,7 @@ CachedProgram& ProgramCache::get(const Algorithm& algorithm, const PlanRequest& 
   const std::uint64_t key =
       static_cast<std::uint64_t>(request.root) << 32 | static_cast<std::uint64_t>(order != nullptr) << 31 |
       static_cast<std::uint64_t>(layout) << 24 | number << 16 | static_cast<std::uint64_t>(request.collective) << 8 |
-      static_cast<std::uint64_t>(facts.input) << 4 | (facts.readsTwice ? 8U : 0U) |
+      (facts.pipes ? 64U : 0U) | static_cast<std::uint64_t>(facts.input) << 4 | (facts.readsTwice ? 8U : 0U) |
       static_cast<std::uint64_t>(facts.output) << 1 | (facts.inPlace ? 1U : 0U);
   auto& entry = programs_[key];
   if (!entry) {

@@ -15,6 +15,7 @@
 //   Attendance whether I am still in the communicator.
 //   PostTime   how long calls that were timed took me.
 //   OpenCopy   what I read of another rank's memory, of which that one may do a part.
+//   PipeOffer  the pipe through which I give pages to a rank.
 //   eager      a ring of bytes for payloads that do not fit the line, with room for `eagerSlots` of the longest.
 //   arena      staging slots of the plans that copy.
 //   pairs      send and receive windows of the point-to-point messages.
@@ -81,6 +82,14 @@ struct alignas(cacheLine) Clock {
 /// How long a row of short calls that went one way took here, for those who wrote what was read in it.
 struct alignas(cacheLine) PostTime {
   std::atomic<std::uint64_t> latest;  // number of its last call << 32 | bits of a float, seconds
+};
+
+inline constexpr int mostPiped = 8;  // ranks of a communicator that has page pipes
+
+/// The pipe through which a rank gives pages to another one, in the area of the rank that writes it (page_pipes.hpp).
+struct PipeOffer {
+  std::uint32_t descriptor;  // there
+  std::uint64_t device, inode;
 };
 
 inline constexpr int openCopies = 4;  // of a rank
@@ -284,6 +293,10 @@ class NodeSegment {
   OpenCopy& openCopy(int rank, int index) const noexcept {
     static_assert((callSlots + 9 + openCopies) * cacheLine <= pageBytes / 2);
     return *at<OpenCopy>(rank, (callSlots + 9 + static_cast<std::size_t>(index)) * cacheLine);
+  }
+  PipeOffer& pipeOffer(int writer, int reader) const noexcept {
+    static_assert(pageBytes / 2 + callSlots * sizeof(CallNote) + mostPiped * sizeof(PipeOffer) <= pageBytes);
+    return at<PipeOffer>(writer, pageBytes / 2 + callSlots * sizeof(CallNote))[reader];
   }
   std::byte* eagerRing(int rank) const noexcept { return area(rank) + pageBytes; }
   std::size_t eagerRingBytes() const noexcept { return eagerRingBytes(geometry_); }
