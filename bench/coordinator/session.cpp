@@ -74,9 +74,18 @@ size_t choosePoolBytes(const Options& options, const std::vector<Task>& tasks, s
   return std::min({std::max(wanted, 2 * call), mostSlots * call, affordable});
 }
 
+/// As a line that a run left which was ended while it wrote, or whose disk was full.
+bool endsInTheMiddleOfALine(const std::string& name) {
+  std::ifstream file(name, std::ios::binary | std::ios::ate);
+  if (!file || file.tellg() <= 0) return false;
+  file.seekg(-1, std::ios::end);
+  return file.get() != '\n';
+}
+
 void writeFile(const std::string& name, const std::string& text, bool appends) {
+  const bool begins = appends && endsInTheMiddleOfALine(name);
   std::ofstream file(name, appends ? std::ios::app : std::ios::trunc);
-  file << text;
+  file << (begins ? "\n" : "") << text;
   file.close();
   if (!file) throw std::runtime_error(fmt::format("cannot write {}", name));
 }

@@ -43,6 +43,7 @@ class HybridTransport final : public NetworkTransport {
   }
   void onNews(const std::function<void()>& wake) override { network_->onNews(wake); }
   bool closesBrokenConnections() const override { return network_->closesBrokenConnections(); }
+  std::vector<int> unreached() const override { return network_->unreached(); }
   std::string describe() const override { return network_->describe(); }
 
  private:

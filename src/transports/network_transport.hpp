@@ -134,6 +134,10 @@ class NetworkTransport {
   /// Whether it can be destroyed when connections have broken, without harm to the process.
   virtual bool closesBrokenConnections() const { return hasFabric(); }
 
+  /// Ranks to which something is sent again and again, and whose host confirms none of it: the network between loses
+  /// it. Empty where the kind cannot tell. For who has waited long: a system call for each connection.
+  virtual std::vector<int> unreached() const { return {}; }
+
   /// What carries messages on this machine, in words: e.g. "ucx 1.13.1 over tcp on eth0".
   virtual std::string describe() const = 0;
 };

@@ -137,11 +137,16 @@ TEST(Program, callsAreMadeInEveryWay) {
 
 TEST(Program, runsAreAddedToAFile) {
   const std::string file = fmt::format("{}/{}", ::testing::TempDir(), ::getpid());
+  const std::string broken = "{\"version\":";  // of a run that was ended while it wrote
+  std::ofstream(file) << broken;
   for (int run = 0; run < 2; ++run)
     EXPECT_EQ(test::run(fmt::format("allreduce --ranks 2 --size 8 -n 4 -I 1 -N 3 --json {} --append", file)).status, 0);
   std::ifstream lines(file);
+  std::string line;
+  ASSERT_TRUE(std::getline(lines, line));
+  EXPECT_EQ(line, broken);
   int runs = 0;
-  for (std::string line; std::getline(lines, line); ++runs) {
+  for (; std::getline(lines, line); ++runs) {
     const auto report = nlohmann::json::parse(line);
     EXPECT_EQ(report["results"].size(), 3U);
     EXPECT_EQ(report["hosts"].size(), 2U);

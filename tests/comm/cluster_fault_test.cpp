@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <chrono>
 #include <csignal>
+#include <cstdlib>
 #include <string>
 #include <thread>
 #include <vector>
@@ -183,6 +184,44 @@ TEST_P(NetworkFaults, anUnpluggedHostIsNamed) {
   }
 }
 
+/// What a host sends to another is lost for as long as this lives: it goes to a network card that nobody has.
+class Misdirected {
+ public:
+  Misdirected(const VirtualCluster& cluster, int from, int to) : cluster_(cluster), from_(from), to_(to) {
+    EXPECT_TRUE(changeNeighbour("replace", " lladdr 02:00:00:00:00:01 nud permanent"));
+  }
+  Misdirected(const Misdirected&) = delete;
+  Misdirected& operator=(const Misdirected&) = delete;
+  ~Misdirected() { EXPECT_TRUE(changeNeighbour("del", "")); }
+
+ private:
+  bool changeNeighbour(const char* verb, const char* how) const {
+    const std::string command = fmt::format("ip neigh {} {} dev eth0{}", verb, VirtualCluster::address(to_), how);
+    ChildProcess child([&] {
+      cluster_.enter(from_);
+      return std::system(command.c_str()) == 0;
+    });
+    return child.wait() == 0;
+  }
+
+  const VirtualCluster& cluster_;
+  int from_, to_;
+};
+
+/// Where frames are lost between two hosts alone, over TCP, which knows it.
+class LostFrames : public HostFaults {};
+
+TEST_P(LostFrames, aPairOfHostsThatLoseOnlyEachOtherIsNamed) {
+  Team team(fourHosts(), hosts(), body(-1, 1, streamOfCalls));
+  team.awaitStage(1);
+  std::this_thread::sleep_for(std::chrono::milliseconds(300));
+  const Misdirected forth(fourHosts(), 2, 3), back(fourHosts(), 3, 2);
+  team.join(-1, 20);
+  const std::string told = team.report(0).message;
+  EXPECT_NE(told.find("loses what is sent between rank 1 (process"), std::string::npos) << told;
+  EXPECT_NE(told.find("on host tacc2) and rank 2 (process"), std::string::npos) << told;
+}
+
 TEST_P(HostFaults, callsThatDifferAreNamed) {
   for (const std::size_t count : {std::size_t{4}, large}) {
     const RankCall call = [count](taccComm_t c, int rank) {
@@ -356,6 +395,7 @@ TEST_P(HostFaults, revokeTellsAllAndShrinkLeavesOutWhomItShall) {
 
 INSTANTIATE_TEST_SUITE_P(Layouts, NetworkFaults,
                          testing::Values(Layout{"oneEach", {1, 2, 3, 4}}, Layout{"blocks", {1, 1, 2, 2}}), layoutName);
+INSTANTIATE_TEST_SUITE_P(Layouts, LostFrames, testing::Values(Layout{"oneEach", {1, 2, 3, 4}}), layoutName);
 INSTANTIATE_TEST_SUITE_P(Layouts, HostFaults,
                          testing::Values(Layout{"oneEach", {1, 2, 3, 4}}, Layout{"blocks", {1, 1, 2, 2}},
                                          Layout{"oneHost", {1, 1, 1}}),

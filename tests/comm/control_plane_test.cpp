@@ -17,6 +17,7 @@ namespace {
 
 using testing::HasSubstr;
 using testing::Not;
+using testing::StartsWith;
 
 constexpr int ranks = 5;
 constexpr double patience = 10;
@@ -33,6 +34,7 @@ class Tree {
     trees_[0].parents = {-1, 0, 1, 1, 0};
     for (int rank = 0; rank < ranks; ++rank) {
       RankIdentity identity{};
+      identity.host = static_cast<std::uint64_t>(rank);
       identity.process = 100 + rank;
       identity.hostName = {'h', static_cast<char>('0' + rank)};
       who_.push_back(identity);
@@ -122,7 +124,7 @@ TEST(ControlPlane, ADeadRankBehindAGatewayIsTheDeadRankToAll) {
 TEST(ControlPlane, AGatewayThatDoesNotAnswerIsNamedAndThoseBehindItAreNot) {
   Tree tree;
   Planes planes = tree.planes(1);
-  planes[4]->reportStuck("was in call 4");
+  planes[4]->reportStuck();
   const auto told = pollUntil(planes, [](const auto& texts) { return !texts[0].empty() && !texts[4].empty(); });
   EXPECT_EQ(told[0], told[4]);
   EXPECT_THAT(told[0], HasSubstr("rank 1 (process 101 on host h1) did not answer"));
@@ -134,11 +136,55 @@ TEST(ControlPlane, AGatewayThatDoesNotAnswerIsNamedAndThoseBehindItAreNot) {
 TEST(ControlPlane, ARankBehindAGatewayThatDoesNotAnswerIsNamed) {
   Tree tree;
   Planes planes = tree.planes(3);
-  planes[2]->reportStuck("was in call 2");
+  planes[2]->reportStuck();
   const auto told = pollUntil(planes, [](const auto& texts) { return std::ranges::count(texts, "") == 1; });
   for (const int rank : {0, 1, 2, 4}) EXPECT_EQ(told[static_cast<std::size_t>(rank)], told[0]);
   EXPECT_THAT(told[0], HasSubstr("rank 3 (process 103 on host h3) did not answer"));
   EXPECT_THAT(told[0], HasSubstr("rank 2 was in call 2"));
+}
+
+TEST(ControlPlane, ARankThatTellsThatItWaitsAndHearsNothingIsNamed) {
+  Tree tree;
+  Planes planes = tree.planes();
+  planes[4]->reportStuck();
+  const std::unique_ptr<ControlPlane> deaf = std::move(planes[4]);
+  const auto told = pollUntil(planes, [](const auto& texts) { return std::ranges::count(texts, "") == 1; });
+  EXPECT_THAT(told[0], StartsWith("rank 4 (process 104 on host h4) told that it waits, and did not answer"));
+  EXPECT_THAT(told[0], HasSubstr("what is sent to its host is lost"));
+}
+
+TEST(ControlPlane, RankZeroBlamesItselfRatherThanAllOthers) {
+  Tree tree;
+  Planes planes = tree.planes(), others;
+  planes[0]->reportStuck();
+  std::swap(planes, others);
+  planes.push_back(std::move(others[0]));
+  const auto told = pollUntil(planes, [](const auto& texts) { return !texts[0].empty(); });
+  EXPECT_THAT(told[0], StartsWith("rank 0 (process 100 on host h0) got no answer from any other host"));
+}
+
+TEST(ControlPlane, RankZeroBlamesTheOneGatewayBehindWhichAllOthersAre) {
+  std::vector<RankIdentity> who(3);
+  for (std::size_t rank = 0; rank < who.size(); ++rank) who[rank].host = rank;
+  EXPECT_THAT(Inquest(who.size()).verdict(who, {-1, 0, 1}, "waits"), StartsWith("rank 1 (process 0 on host ) did not"));
+  EXPECT_THAT(Inquest(who.size()).verdict(who, {-1, 0, 0}, "waits"), StartsWith("rank 0 (process 0 on host ) got no"));
+}
+
+TEST(ControlPlane, PairsOfHostsThatLoseOnlyEachOtherAreNamedOnce) {
+  Tree tree;
+  Planes planes = tree.planes();
+  const std::vector<std::vector<int>> unreached{{}, {3}, {4}, {1}, {-1, 5, 1 << 30}};  // some that there are not
+  planes[2]->reportStuck();
+  std::string told;
+  for (const Deadline deadline(patience); !deadline.passed() && told.empty();)
+    for (std::size_t rank = ranks; rank-- > 0;) try {
+        planes[rank]->poll([&] { return RankState("was in a call", unreached[rank]); });
+      } catch (const Error& error) {
+        told = error.what();
+      }
+  EXPECT_THAT(told, HasSubstr("the network loses what is sent between rank 1 (process 101 on host h1) and rank 3 "
+                              "(process 103 on host h3), between rank 2 (process 102 on host h2) and rank 4 (process "
+                              "104 on host h4) (cable, firewall, MTU); rank 0 was in a call; rank 1"));
 }
 
 TEST(ControlPlane, AllLeaveInPeace) {

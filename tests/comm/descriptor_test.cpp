@@ -254,26 +254,58 @@ void expectNothingAtStandardStreams(bool oneHost) {
   }
 }
 
+/// Files of a program, in the lowest numbers that are free.
+class ProgramFiles {
+ public:
+  void open() {
+    for (auto& [fd, inode] : files_) {
+      fd = ::memfd_create("of the program", 0);
+      inode = inodeOf(fd);
+    }
+  }
+  void expectAll(int rank) const {
+    for (const auto& [fd, inode] : files_) EXPECT_EQ(inodeOf(fd), inode) << "rank " << rank << " has lost " << fd;
+  }
+
+ private:
+  /// 0: the descriptor is closed.
+  static ino_t inodeOf(int fd) {
+    struct stat found {};
+    return ::fstat(fd, &found) == 0 ? found.st_ino : 0;
+  }
+
+  std::vector<std::pair<int, ino_t>> files_{20};
+};
+
+void closeAll() { ASSERT_EQ(::close_range(STDERR_FILENO + 1, ~0U, 0), 0); }
+
 /// A program that becomes a daemon closes all descriptors, of which it then opens those that it needs.
 TEST(Daemons, KeepTheFilesThatTheyOpenedInTheNumbersOfSpares) {
   constexpr int ranks = 2;
-  constexpr std::size_t files = 20;
   Team team(ranks, [&](const taccUniqueId& id, int rank, Report& report) {
-    ASSERT_EQ(::close_range(STDERR_FILENO + 1, ~0U, 0), 0);
-    std::vector<std::pair<int, ino_t>> own(files);
-    struct stat found {};
-    for (auto& [fd, inode] : own) {
-      fd = ::memfd_create("of the program", 0);
-      ASSERT_EQ(::fstat(fd, &found), 0);
-      inode = found.st_ino;
-    }
+    closeAll();
+    ProgramFiles files;
+    files.open();
     const taccConfig_t config = configOf(initTimeout, callTimeout);
     reportCall(
         joinTeam(id, ranks, rank, config), rank, [](taccComm_t comm, int) { return taccBarrier(comm, nullptr); },
         report);
     EXPECT_EQ(report.result, taccSuccess) << report.message;
-    for (const auto& [fd, inode] : own)
-      EXPECT_TRUE(::fstat(fd, &found) == 0 && found.st_ino == inode) << "rank " << rank << " has lost " << fd;
+    files.expectAll(rank);
+  });
+  team.join();
+}
+
+TEST(Daemons, KeepTheFilesThatTheyOpenedInTheNumbersOfACommunicator) {
+  constexpr int ranks = 2;
+  Team team(ranks, [&](const taccUniqueId& id, int rank, Report&) {
+    const taccComm_t comm = joinTeam(id, ranks, rank, configOf(initTimeout, callTimeout));
+    ASSERT_EQ(taccBarrier(comm, nullptr), taccSuccess) << taccGetLastError(comm);
+    closeAll();
+    ProgramFiles files;
+    files.open();
+    EXPECT_EQ(taccCommDestroy(comm), taccSuccess);
+    files.expectAll(rank);
   });
   team.join();
 }

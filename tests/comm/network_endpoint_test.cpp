@@ -174,7 +174,7 @@ TEST(CutOffHost, IsNoDeath) {
     NetworkEndpoint endpoint(1, 2, std::make_unique<SilentTransport>(), *ranks.control, {.timeout = 60},
                              [] { return std::string("barrier()"); });
     if (!setLoopback(false)) return false;
-    ranks.control->reportStuck("is in a call");  // what the network is to carry
+    ranks.control->reportStuck();  // what the network is to carry
     Waiting waiting;
     std::string text = "no error";
     try {

@@ -78,7 +78,7 @@ TEST(SharedMemory, MoreThanTheMachineHasIsAnError) {
               HasSubstr("1125899906842624 bytes"));
   EXPECT_THAT(messageOf([] { SharedMemory::create(~std::size_t{0}, "test"); }), HasSubstr("not possible"));
   EXPECT_THAT(messageOf([] { SharedMemory::create(0, "test"); }), HasSubstr("not possible"));
-  EXPECT_THAT(messageOf([] { SharedMemory::create(availableMemory(), "test"); }), HasSubstr("are available"));
+  EXPECT_THAT(messageOf([] { SharedMemory::create(availableMemory(), "test"); }), HasSubstr("to be left"));
   EXPECT_EQ(test::countOpenDescriptors(), before);
 }
 

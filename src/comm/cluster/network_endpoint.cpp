@@ -197,7 +197,7 @@ void NetworkEndpoint::checkInterrupt() const {
 void NetworkEndpoint::checkOthers(const NetworkActivity* activity, double still) {
   checkGone(activity, still);
   if (patience_.timeout <= 0 || still <= patience_.timeout) return;
-  if (!std::exchange(isStuck_, true)) control_.reportStuck(describeWait(activity));
+  if (!std::exchange(isStuck_, true)) control_.reportStuck();
   if (still > patience_.timeout + (control_.awaitsVerdict() ? askedSeconds : verdictSeconds))
     fail(taccTimeout, "{} does not answer, nor did anything arrive for {} s; rank {} {}", control_.nameOfRankZero(),
          patience_.timeout, rank_, describeWait(activity));
@@ -206,7 +206,8 @@ void NetworkEndpoint::checkOthers(const NetworkActivity* activity, double still)
 void NetworkEndpoint::checkGone(const NetworkActivity* activity, double still) {
   checkInterrupt();
   if (compare_) compare_();
-  control_.poll([&] { return describeWait(activity); });
+  control_.poll(
+      [&] { return RankState(describeWait(activity), transport_ ? transport_->unreached() : std::vector<int>()); });
   if (const auto death = still >= deadGrace ? control_.describeDeath() : std::nullopt)
     fail(taccRemoteError, "{}; rank {} {}", *death, rank_, describeWait(activity));
   const std::vector<int> awaited = activity == nullptr ? std::vector<int>() : activity->awaited();

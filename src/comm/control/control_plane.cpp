@@ -10,10 +10,6 @@
 namespace tacc {
 namespace {
 
-/// How long ranks have to answer in an inquest: they look several times a second when they wait.
-constexpr double answerSeconds = 0.4;
-constexpr int shown = 4;  // answers in a verdict
-
 /// What begins with the rank that it is of.
 Payload payloadOfRank(int rank, std::span<const std::byte> rest) {
   std::vector<std::byte> bytes(sizeof rank + rest.size());
@@ -21,8 +17,6 @@ Payload payloadOfRank(int rank, std::span<const std::byte> rest) {
   std::copy(rest.begin(), rest.end(), bytes.begin() + sizeof rank);
   return makePayload(std::move(bytes));
 }
-
-Payload payloadOfRank(int rank, const std::string& text) { return payloadOfRank(rank, std::as_bytes(std::span(text))); }
 
 /// The rank that a message begins with; -1 if it is none of them.
 int rankIn(const Message& message, std::size_t ranks) {
@@ -89,7 +83,7 @@ void ControlPlane::addDescriptors(std::vector<pollfd>& sockets) const {
           {link.channel.fd(), static_cast<short>(link.channel.hasOutput() ? POLLIN | POLLOUT : POLLIN), 0});
 }
 
-void ControlPlane::poll(const std::function<std::string()>& describe) {
+void ControlPlane::poll(const std::function<RankState()>& describe) {
   const std::lock_guard lock(mutex_);
   if (told_) throw Error(*told_);
   try {
@@ -100,16 +94,15 @@ void ControlPlane::poll(const std::function<std::string()>& describe) {
   }
 }
 
-void ControlPlane::pollAll(const std::function<std::string()>& describe) {
+void ControlPlane::pollAll(const std::function<RankState()>& describe) {
   for (Link& link : links_)
     if (link.channel.fd() >= 0) drain(link, describe);
   spreadNotices();
   if (!inquest_) return;
-  const bool answered = std::ranges::all_of(inquest_->answers, [](const auto& answer) { return answer.has_value(); });
-  if (answered || inquest_->deadline.passed()) concludeInquest(describe());
+  if (inquest_->isOver()) concludeInquest(describe());
 }
 
-void ControlPlane::drain(Link& link, const std::function<std::string()>& describe) {
+void ControlPlane::drain(Link& link, const std::function<RankState()>& describe) {
   bool open = false;
   try {
     open = link.channel.flush() && link.channel.receive();
@@ -124,7 +117,7 @@ void ControlPlane::drain(Link& link, const std::function<std::string()>& describ
   markClosed(link, how);
 }
 
-void ControlPlane::handle(Link& link, const Message& message, const std::function<std::string()>& describe) {
+void ControlPlane::handle(Link& link, const Message& message, const std::function<RankState()>& describe) {
   switch (message.kind) {
     case MessageKind::announced:
       return handleFailure(link, rankIn(message, who_.size()), restOf(message));
@@ -140,7 +133,7 @@ void ControlPlane::handle(Link& link, const Message& message, const std::functio
     case MessageKind::query:
       wasAsked_ = true;
       sendDown(MessageKind::query, nullptr);
-      (void)sendTo(link, MessageKind::state, payloadOfRank(rank_, describe()));
+      (void)sendTo(link, MessageKind::state, payloadOfState(rank_, describe()));
       return;
     case MessageKind::stuck:
     case MessageKind::state:
@@ -181,8 +174,12 @@ void ControlPlane::handleAnswer(const Message& message) {
   const int origin = rankIn(message, who_.size());
   if (origin < 0) return;
   if (rank_ != 0) return sendUp(message.kind, makePayload(message.payload));
-  if (!inquest_ && message.kind == MessageKind::stuck) openInquest();
-  if (inquest_) inquest_->answers[static_cast<std::size_t>(origin)] = textFrom(restOf(message));
+  if (message.kind == MessageKind::stuck) {
+    if (!inquest_) openInquest();
+    inquest_->hear(origin);
+  } else if (inquest_) {
+    inquest_->answer(origin, stateIn(restOf(message), who_.size()));
+  }
 }
 
 /// Seen here, or told by a branch: it goes up to rank 0, and from there to all.
@@ -264,9 +261,9 @@ void ControlPlane::announce(const Error& error) noexcept {
     if (payload == nullptr || !sendTo(link, MessageKind::announced, payload)) link.channel.sayLastWord();
 }
 
-void ControlPlane::reportStuck(const std::string& doing) {
+void ControlPlane::reportStuck() {
   const std::lock_guard lock(mutex_);
-  if (rank_ != 0) return sendUp(MessageKind::stuck, payloadOfRank(rank_, doing));
+  if (rank_ != 0) return sendUp(MessageKind::stuck, payloadOfRank(rank_, {}));
   if (!inquest_) openInquest();
 }
 
@@ -276,37 +273,12 @@ bool ControlPlane::awaitsVerdict() const {
 }
 
 void ControlPlane::openInquest() {
-  inquest_.emplace(Inquest{Deadline(answerSeconds), {}});
-  inquest_->answers.resize(who_.size());
-  inquest_->answers[0] = "";  // rank 0 itself
+  inquest_.emplace(who_.size());
   sendDown(MessageKind::query, nullptr);
 }
 
-/// A gateway that does not answer keeps back what those behind it say.
-bool ControlPlane::isBehindSilence(int rank) const {
-  for (int parent = parents_[static_cast<std::size_t>(rank)]; parent > 0;
-       parent = parents_[static_cast<std::size_t>(parent)])
-    if (!inquest_->answers[static_cast<std::size_t>(parent)]) return true;
-  return false;
-}
-
-void ControlPlane::concludeInquest(const std::string& own) {
-  inquest_->answers[0] = own;
-  std::string silent, doing;
-  int silentCount = 0, doingCount = 0;
-  for (std::size_t r = 0; r < who_.size(); ++r) {
-    const auto& answer = inquest_->answers[r];
-    if (!answer && !isBehindSilence(static_cast<int>(r)) && silentCount++ < shown)
-      silent += (silent.empty() ? "" : ", ") + nameOf(static_cast<int>(r));
-    if (answer && doingCount++ < shown) doing += fmt::format("{}rank {} {}", doing.empty() ? "" : "; ", r, *answer);
-  }
-  if (silentCount > shown) silent += fmt::format(" and {} more", silentCount - shown);
-  const std::string verdict =
-      silentCount > 0 ? fmt::format(
-                            "{} did not answer within {} s: stopped, cut off from the network, or not inside a "
-                            "tacc call; meanwhile {}",
-                            silent, answerSeconds, doing)
-                      : fmt::format("no rank gets on, though all answer: {}", doing);
+void ControlPlane::concludeInquest(RankState own) {
+  const std::string verdict = inquest_->verdict(who_, parents_, std::move(own));
   hasFailed_ = true;
   const auto bytes = std::as_bytes(std::span(verdict));
   sendDown(MessageKind::verdict, makePayload({bytes.begin(), bytes.end()}));

@@ -6,7 +6,7 @@
 // what the others are told of it; those behind it are not heard meanwhile either, and are not blamed for that.
 //
 // The inquest: a rank whose operation has timed out tells rank 0; rank 0 asks all ranks what they are doing, waits half
-// a second, and tells all who did not answer. Every rank then fails with the same sentence.
+// a second, and tells all what follows (inquest.hpp). Every rank then fails with the same sentence.
 #pragma once
 
 #include <poll.h>
@@ -19,8 +19,8 @@
 #include <vector>
 
 #include "comm/bootstrap/channel.hpp"
-#include "comm/bootstrap/wait.hpp"
 #include "comm/control/control_tree.hpp"
+#include "comm/control/inquest.hpp"
 #include "comm/hosts.hpp"
 #include "core/error.hpp"
 
@@ -40,7 +40,7 @@ class ControlPlane {
 
   /// Reads and answers. `describe`: what this rank is doing. Throws the Error that another rank announced, or the
   /// verdict of an inquest; once there was one, every later call throws it too. Thread safe.
-  void poll(const std::function<std::string()>& describe);
+  void poll(const std::function<RankState()>& describe);
 
   /// Tells all ranks that this one has failed, once; that memory has run out is told without any. Thread safe.
   void announce(const Error& error) noexcept;
@@ -53,7 +53,7 @@ class ControlPlane {
   /// Whether rank 0 has asked what this rank is doing: it lives, and its verdict is due. Thread safe.
   bool awaitsVerdict() const;
   /// This rank's operation has timed out: begins an inquest. A later poll() throws the verdict.
-  void reportStuck(const std::string& doing);
+  void reportStuck();
 
   /// The first rank that died without farewell, or whose connection the network gave up; or nothing. Thread safe.
   std::optional<int> deadRank() const;
@@ -85,14 +85,10 @@ class ControlPlane {
     std::vector<int> behind;  // other ranks that are reached by way of it; of the one to the parent: unused
     bool isUp;                // to the parent
   };
-  struct Inquest {
-    Deadline deadline;
-    std::vector<std::optional<std::string>> answers;
-  };
 
-  void pollAll(const std::function<std::string()>& describe);
-  void drain(Link& link, const std::function<std::string()>& describe);
-  void handle(Link& link, const Message& message, const std::function<std::string()>& describe);
+  void pollAll(const std::function<RankState()>& describe);
+  void drain(Link& link, const std::function<RankState()>& describe);
+  void handle(Link& link, const Message& message, const std::function<RankState()>& describe);
   void handleFailure(const Link& from, int origin, std::span<const std::byte> failure);
   void handleVerdict(const Message& message);
   void handleNotices(const Link& from, const Message& message);
@@ -107,9 +103,8 @@ class ControlPlane {
   void sendUp(MessageKind kind, const Payload& payload) noexcept;
   void sendDown(MessageKind kind, const Payload& payload) noexcept;
   void leave() noexcept;
-  bool isBehindSilence(int rank) const;
   void openInquest();
-  void concludeInquest(const std::string& own);
+  void concludeInquest(RankState own);
 
   mutable std::mutex mutex_;
   int rank_;

@@ -80,6 +80,10 @@ Door::Door(int rank, const std::string& name) : rank_(rank) {
   listen();
 }
 
+Door::~Door() {
+  if (identify(listener_.get()) != file_) keepOpen();
+}
+
 void Door::openUnix(const std::string& name) {
   std::ranges::copy(name, place_.name.begin());
   listener_ = bindDoor(name);
@@ -87,6 +91,7 @@ void Door::openUnix(const std::string& name) {
 
 void Door::listen() {
   if (::listen(listener_.get(), SOMAXCONN) != 0) failErrno("rank {}: cannot listen for survivors", rank_);
+  file_ = identify(listener_.get());
 }
 
 void Door::receiveFor(const MeetingMembers& members, std::list<std::unique_ptr<MeetingLink>>& visitors) {

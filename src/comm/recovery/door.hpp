@@ -17,6 +17,7 @@
 #include "comm/bootstrap/meeting_link.hpp"
 #include "transports/admission.hpp"
 #include "transports/file_descriptor.hpp"
+#include "transports/file_identity.hpp"
 #include "transports/inet_address.hpp"
 
 namespace tacc {
@@ -28,6 +29,10 @@ class Door {
   Door(int rank, const InetAddress* address);
   /// The same at a unix socket of that name, which nobody but the communicator's ranks can know beforehand.
   Door(int rank, const std::string& name);
+  /// The program may have closed all descriptors, and have another file at the number: that one stays.
+  ~Door();
+  Door(const Door&) = delete;
+  Door& operator=(const Door&) = delete;
   const SurvivorPlace& place() const noexcept { return place_; }
 
   /// From now on those who prove to be of `members`, or bring word of one, join `visitors`. Both must live until
@@ -56,6 +61,7 @@ class Door {
   int rank_;
   SurvivorPlace place_{};
   FileDescriptor listener_;
+  FileId file_{};
   const MeetingMembers* members_ = nullptr;  // null: closed
   std::list<std::unique_ptr<MeetingLink>>* visitors_ = nullptr;
   std::optional<Admission> admission_;  // from the first agreement on, when it is known who the others are

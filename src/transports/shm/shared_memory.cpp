@@ -115,7 +115,8 @@ void reservePages(int fd, std::byte* data, std::size_t offset, std::size_t bytes
   // An impossible size is refused before the first page is taken from others. To look takes half a millisecond.
   const std::size_t available = bytes < leastChecked ? SIZE_MAX : availableMemory();
   if (bytes > available || available - bytes < spareBytes) {
-    fail(taccSystemError, "shared memory for {}: {} bytes are wanted, {} are available", purpose, bytes, available);
+    fail(taccSystemError, "shared memory for {}: {} bytes are wanted, and {} are available, of which {} are to be left",
+         purpose, bytes, available, spareBytes);
   }
   for (std::size_t done = 0; done < bytes;) {
     const std::size_t piece = std::min(committedAtOnce, bytes - done);

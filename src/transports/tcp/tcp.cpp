@@ -28,6 +28,8 @@ constexpr double longestSilence = 5 * 24 * 3600;
 constexpr int longestInterval = 32767;  // that the kernel takes
 /// Behind an operation's time-out, so that the inquest that it begins has the first word.
 constexpr double afterTimeout = 5;
+/// A single one may be chance.
+constexpr int retransmissionsInVain = 2;
 
 void share(int socket) noexcept {
   setOption(socket, SOL_SOCKET, SO_REUSEADDR, 1);
@@ -170,6 +172,12 @@ void tuneTcp(int fd, double silence) noexcept {
   tuneTcpForData(fd, silence);
   // Counts as well while the other end answers and its window is closed.
   setOption(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, static_cast<int>(silence * 1000));
+}
+
+bool isSentInVain(int fd) noexcept {
+  tcp_info info{};
+  socklen_t bytes = sizeof info;
+  return ::getsockopt(fd, IPPROTO_TCP, TCP_INFO, &info, &bytes) == 0 && info.tcpi_retransmits >= retransmissionsInVain;
 }
 
 }  // namespace tacc

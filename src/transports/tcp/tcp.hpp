@@ -47,4 +47,8 @@ void tuneTcp(int fd, double silence = leastSilence) noexcept;
 /// that has gone, the kernel decides how long it tries (net.ipv4.tcp_retries2, 15 minutes or more).
 void tuneTcpForData(int fd, double silence = leastSilence) noexcept;
 
+/// The kernel has sent the same bytes more than once after a time-out each, and the other end's has confirmed nothing
+/// since: its host or the network loses them. An end that only does not read has confirmed that it gets them.
+bool isSentInVain(int fd) noexcept;
+
 }  // namespace tacc

@@ -455,6 +455,15 @@ void TcpLink::acknowledgeInTime(bool moved) {
   owed_.clear();
 }
 
+std::vector<int> TcpLink::unreached(const TcpChannel& channel) const {
+  std::vector<int> found;
+  for (std::size_t n = 0; n < channel.ranks.size(); ++n) {
+    const Peer& peer = at(channel.ranks[n]);
+    if (peer.state == State::open && isSentInVain(peer.stream.fd())) found.push_back(static_cast<int>(n));
+  }
+  return found;
+}
+
 bool TcpLink::drain(const TcpChannel& channel) const {
   return std::ranges::none_of(channel.ranks, [&](int rank) { return at(rank).stream.hasOutputOf(channel); });
 }

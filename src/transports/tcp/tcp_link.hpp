@@ -62,6 +62,8 @@ class TcpLink {
   /// Messages of all channels. `expected`: as in NetworkTransport, or -1. Calls the threads of those that have news.
   bool progress(TcpChannel& channel, int expected);
   bool drain(const TcpChannel& channel) const;
+  /// As in NetworkTransport: ranks of the channel.
+  std::vector<int> unreached(const TcpChannel& channel) const;
   bool arm();
 
  private:

@@ -47,6 +47,10 @@ class TcpTransport final : public NetworkTransport {
     link_->abandon(channel_);
   }
   bool closesBrokenConnections() const override { return true; }
+  std::vector<int> unreached() const override {
+    const auto lock = link_->lock();
+    return link_->unreached(channel_);
+  }
   std::string describe() const override {
     return channel_.number == 0
                ? link_->describe()
