@@ -32,23 +32,43 @@ void plainProduct(const PlainProductCall& call) {
   }
   const float* input = call.input;
   const float* weights = call.weights;
-  for (int value = 0; value < call.values; ++value) {
+  const std::ptrdiff_t inputLine = call.inputLine, nearAhead = call.nearAhead, farAhead = call.farAhead;
+  const auto addValue = [&](const float* from, const float* weight) __attribute__((always_inline)) {
     Vector x[kVectors];
 #pragma GCC unroll 8
-    for (int v = 0; v < kVectors; ++v) x[v] = load(input + v * TACC_LANES);
+    for (int v = 0; v < kVectors; ++v) x[v] = load(from + v * TACC_LANES);
 #pragma GCC unroll 3
-    for (int b = 0; b < kBlocks; ++b) __builtin_prefetch(input + call.nearAhead + b * kLine);
-    if (call.farAhead != 0) {
-#pragma GCC unroll 3
-      for (int b = 0; b < kBlocks; ++b) __builtin_prefetch(input + call.farAhead + b * kLine, 0, 2);
-    }
+    for (int b = 0; b < kBlocks; ++b) __builtin_prefetch(from + nearAhead + b * kLine);
 #pragma GCC unroll 14
     for (int k = 0; k < kRows; ++k) {
-      const Vector w = broadcast(weights[k]);
+      const Vector w = broadcast(weight[k]);
 #pragma GCC unroll 8
       for (int v = 0; v < kVectors; ++v) sum[k * kVectors + v] += w * x[v];
     }
-    input += call.inputLine;
+  };
+  int left = call.values;
+  if (farAhead != 0) {
+    for (; left > 0; --left) {
+#pragma GCC unroll 3
+      for (int b = 0; b < kBlocks; ++b) __builtin_prefetch(input + farAhead + b * kLine, 0, 2);
+      addValue(input, weights);
+      input += inputLine;
+      weights += kRows;
+    }
+  }
+  // Of short vectors a value is 12 multiply-adds and 8 loads, beside which moving on is felt.
+  if constexpr (TACC_LANES == 8) {
+    for (; left >= 2; left -= 2) {
+      addValue(input, weights);
+      asm volatile("" : : : "memory");  // or else both are loaded at once, and there are no registers for it
+      addValue(input + inputLine, weights + kRows);
+      input += 2 * inputLine;
+      weights += 2 * kRows;
+    }
+  }
+  for (; left > 0; --left) {
+    addValue(input, weights);
+    input += inputLine;
     weights += kRows;
   }
   if (call.addend != nullptr) {

@@ -6,6 +6,7 @@
 
 #include "compute/conv/kernels/activation-inl.hpp"
 #include "compute/conv/kernels/short_sums_kernels.hpp"
+#include "compute/conv/kernels/sums_in_place-inl.hpp"
 #include "compute/conv/kernels/vector-inl.hpp"
 
 namespace tacc::conv {
@@ -88,7 +89,7 @@ template <int kVectors, int kPixels>
     for (int p = 0; p < kPixels; ++p) {
       const Vector x = broadcast(reinterpret_cast<const float*>(places.at(p))[value]);
 #pragma GCC unroll 4
-      for (int v = 0; v < kVectors; ++v) to[p][v] += w[v] * x;
+      for (int v = 0; v < kVectors; ++v) addProductInPlace(to[p][v], w[v], x);
     }
   };
   int left = values;

@@ -4,6 +4,7 @@
 
 #include "compute/conv/kernels/activation-inl.hpp"
 #include "compute/conv/kernels/pixel_values-inl.hpp"
+#include "compute/conv/kernels/sums_in_place-inl.hpp"
 #include "compute/conv/kernels/vector-inl.hpp"
 
 namespace tacc::conv {
@@ -14,9 +15,9 @@ constexpr int weightRowsAhead = 16;
 
 /// The products of one input value of the pixels [kFrom, kTo). Every accumulator stays in its register: the loops are
 /// unrolled completely.
-template <int kVectors, int kPixels, int kFrom, int kTo, int kPixelStride>
-[[gnu::always_inline]] inline void multiplyValue(Vector (&sum)[kVectors][kPixels],
-                                                 const PixelValues<kPixelStride>& values, const float* weights) {
+template <int kVectors, int kPixels, int kFrom, int kTo, class Values>
+[[gnu::always_inline]] inline void multiplyValue(Vector (&sum)[kVectors][kPixels], const Values& values,
+                                                 const float* weights) {
 #pragma GCC unroll 16
   for (int v = 0; v < kVectors * TACC_LANES; v += 16) {
     __builtin_prefetch(weights + weightRowsAhead * blocksOf(kVectors) * blockLength + v);
@@ -29,7 +30,7 @@ template <int kVectors, int kPixels, int kFrom, int kTo, int kPixelStride>
     for (int v = 0; v < kVectors; ++v) {
       const Vector w = load(weights + v * TACC_LANES);
 #pragma GCC unroll 16
-      for (int p = kFrom; p < kTo; ++p) sum[v][p] = addProduct(sum[v][p], w, x[p]);
+      for (int p = kFrom; p < kTo; ++p) addProductInPlace(sum[v][p], w, x[p]);
     }
     return;
   }
@@ -42,7 +43,11 @@ template <int kVectors, int kPixels, int kFrom, int kTo, int kPixelStride>
     const Vector x = broadcast(value);
 #pragma GCC unroll 16
     for (int v = 0; v < kVectors; ++v) {
-      sum[v][p] = addProduct(sum[v][p], v < kHeld ? w[v] : load(weights + v * TACC_LANES), x);
+      if (v < kHeld) {
+        addProductInPlace(sum[v][p], w[v], x);
+      } else {
+        addProductInPlace(sum[v][p], weights + v * TACC_LANES, x);
+      }
     }
     if constexpr (kHeld < kVectors) asm volatile("" ::: "memory");  // so that the compiler does not keep them after all
   });
@@ -53,6 +58,13 @@ constexpr bool hasTwoSums(int vectors, int pixels) { return vectors * pixels <= 
 
 /// What a run brings closer while it multiplies, a line of the cache for each of its steps.
 enum class Ahead { nothing, input, weights, both };
+
+/// Steps of a run in a row, between which places do not move. A step of short vectors is 12 multiply-adds and 8 loads,
+/// beside which moving every place in each takes a quarter of what a core can start; where another one shares the core,
+/// that is time.
+constexpr int stepsInRow = TACC_LANES == 8 ? 4 : 1;
+/// Lines of the input that are fetched for so many steps: a tile has at most eight pixels, a run 16 steps.
+constexpr int linesInRow = 2;
 
 /// One run for the pixels [kFrom, kTo). kPixelStride 0: as the call says.
 template <int kPixelStride, int kFrom, int kTo, Ahead kAhead, int kVectors, int kPixels>
@@ -96,6 +108,26 @@ template <int kPixelStride, int kFrom, int kTo, Ahead kAhead, int kVectors, int 
       step(sum);
       step(more);
     }
+  } else if constexpr (stepsInRow > 1 && kFrom == 0 && kTo == kPixels) {
+    MovingPixels<kPixelStride, kPixels> pixels(input, pixel);
+    for (; left >= stepsInRow; left -= stepsInRow) {
+#pragma GCC unroll 4
+      for (int i = 0; i < stepsInRow; ++i) {
+        multiplyValue<kVectors, kPixels, 0, kPixels>(sum, pixels.value(i), weights + i * kRow);
+        if constexpr (kFetchesWeights) __builtin_prefetch(ahead + i * blockLength, 0, 2);
+      }
+      if constexpr (kFetchesInput) {
+#pragma GCC unroll 2
+        for (int i = 0; i < linesInRow; ++i) {
+          __builtin_prefetch(next);
+          next += pixel;
+        }
+      }
+      if constexpr (kFetchesWeights) ahead += stepsInRow * blockLength;
+      pixels.moveOn(stepsInRow);
+      weights += stepsInRow * kRow;
+    }
+    input = pixels.first();
   }
   for (; left > 0; --left) step(sum);
 }
