@@ -5,7 +5,7 @@
 #include "api/boundary.hpp"
 #include "api/compute_check.hpp"
 #include "compute/conv/tuning.hpp"
-#include "topology/sources/text_file.hpp"
+#include "core/text_file.hpp"
 
 using tacc::guardLong;
 namespace conv = tacc::conv;

@@ -12,13 +12,13 @@
 #include <sstream>
 
 #include "api/handles.hpp"
+#include "core/text_file.hpp"
 #include "rank_harness.hpp"
 #include "support/run_program.hpp"
 #include "support/virtual_cluster.hpp"
 #include "topology/model/saved.hpp"
 #include "topology/model/topology.hpp"
 #include "topology/sources/hwloc_node.hpp"
-#include "topology/sources/text_file.hpp"
 #include "topology/toml/toml.hpp"
 
 namespace tacc::test {

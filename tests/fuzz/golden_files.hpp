@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "topology/sources/text_file.hpp"
+#include "core/text_file.hpp"
 
 namespace tacc::fuzz {
 

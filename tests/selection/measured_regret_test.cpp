@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "core/text_file.hpp"
 #include "drawn_network.hpp"
 #include "selection/cost/cost_model.hpp"
 #include "selection/cost/cost_simulator.hpp"
@@ -17,7 +18,6 @@
 #include "support/settings.hpp"
 #include "topology/fluid_network.hpp"
 #include "topology/model/tree_text.hpp"
-#include "topology/sources/text_file.hpp"
 #include "topology/toml/toml.hpp"
 
 namespace tacc::test {

@@ -11,9 +11,9 @@
 
 #include "algorithms/registry.hpp"
 #include "core/error.hpp"
+#include "core/text_file.hpp"
 #include "selection/network_selector.hpp"
 #include "selection/tuning/tuning_file.hpp"
-#include "topology/sources/text_file.hpp"
 #include "topology/toml/toml.hpp"
 
 namespace tacc {

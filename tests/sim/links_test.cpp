@@ -7,7 +7,7 @@
 #include <string>
 
 #include "core/error.hpp"
-#include "topology/sources/text_file.hpp"
+#include "core/text_file.hpp"
 #include "topology/toml/toml.hpp"
 
 namespace tacc::sim {

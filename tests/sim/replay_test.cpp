@@ -7,9 +7,9 @@
 #include <string>
 
 #include "core/error.hpp"
+#include "core/text_file.hpp"
 #include "report.hpp"
 #include "selection/cost/cost_model.hpp"
-#include "topology/sources/text_file.hpp"
 #include "topology/toml/toml.hpp"
 #include "trial.hpp"
 

@@ -7,9 +7,9 @@
 #include <filesystem>
 #include <fstream>
 
+#include "core/text_file.hpp"
 #include "golden.hpp"
 #include "topology/sources/slingshot.hpp"
-#include "topology/sources/text_file.hpp"
 
 namespace tacc::test {
 namespace {

@@ -7,8 +7,8 @@
 #include <string>
 
 #include "core/error.hpp"
+#include "core/text_file.hpp"
 #include "topology/sources/source_registry.hpp"
-#include "topology/sources/text_file.hpp"
 #include "topology/toml/toml.hpp"
 
 namespace tacc::test {

@@ -6,11 +6,11 @@
 #include <filesystem>
 #include <fstream>
 
+#include "core/text_file.hpp"
 #include "golden.hpp"
 #include "topology/sources/hwloc_node.hpp"
 #include "topology/sources/ibnet.hpp"
 #include "topology/sources/slurm.hpp"
-#include "topology/sources/text_file.hpp"
 #include "topology/sources/yaml_text.hpp"
 
 namespace tacc::test {

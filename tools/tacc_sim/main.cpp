@@ -14,12 +14,12 @@
 
 #include "core/error.hpp"
 #include "core/parse.hpp"
+#include "core/text_file.hpp"
 #include "inside.hpp"
 #include "report.hpp"
 #include "support/command_line.hpp"
 #include "support/output.hpp"
 #include "topology/sources/source_registry.hpp"
-#include "topology/sources/text_file.hpp"
 
 namespace {
 

@@ -10,6 +10,7 @@
 
 #include "core/environment.hpp"
 #include "core/error.hpp"
+#include "core/text_file.hpp"
 #include "drawing.hpp"
 #include "json.hpp"
 #include "probe.hpp"
@@ -18,7 +19,6 @@
 #include "topology/model/compare.hpp"
 #include "topology/model/tree_text.hpp"
 #include "topology/sources/source_registry.hpp"
-#include "topology/sources/text_file.hpp"
 #include "topology/toml/toml.hpp"
 
 namespace {

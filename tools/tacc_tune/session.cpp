@@ -14,13 +14,13 @@
 
 #include "comm/launch/launch_id.hpp"
 #include "core/error.hpp"
+#include "core/text_file.hpp"
 #include "gauge.hpp"
 #include "point.hpp"
 #include "report.hpp"
 #include "selection/tuning/tuning_file.hpp"
 #include "support/output.hpp"
 #include "support/sizes.hpp"
-#include "topology/sources/text_file.hpp"
 
 namespace tacc::tune {
 namespace {

@@ -7,9 +7,9 @@
 #include "algorithms/registry.hpp"
 #include "core/error.hpp"
 #include "core/log.hpp"
+#include "core/text_file.hpp"
 #include "selection/tuning/tuning_file.hpp"
 #include "topology/model/digest.hpp"
-#include "topology/sources/text_file.hpp"
 
 namespace tacc {
 namespace {

@@ -6,8 +6,8 @@
 
 #include "core/error.hpp"
 #include "core/log.hpp"
+#include "core/text_file.hpp"
 #include "topology/model/saved.hpp"
-#include "topology/sources/text_file.hpp"
 #include "topology/toml/toml.hpp"
 
 namespace tacc {

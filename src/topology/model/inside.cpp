@@ -6,10 +6,10 @@
 #include <optional>
 
 #include "core/error.hpp"
+#include "core/text_file.hpp"
 #include "topology/sources/host_clues.hpp"
 #include "topology/sources/hwloc_node.hpp"
 #include "topology/sources/source_registry.hpp"
-#include "topology/sources/text_file.hpp"
 
 namespace tacc {
 namespace {

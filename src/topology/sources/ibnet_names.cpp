@@ -3,9 +3,9 @@
 #include <array>
 
 #include "core/parse.hpp"
+#include "core/text_file.hpp"
 #include "topology/model/host_list.hpp"
 #include "topology/sources/ibnet.hpp"
-#include "topology/sources/text_file.hpp"
 
 namespace tacc {
 namespace {

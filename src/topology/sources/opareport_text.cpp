@@ -6,9 +6,9 @@
 
 #include "core/error.hpp"
 #include "core/parse.hpp"
+#include "core/text_file.hpp"
 #include "topology/model/host_list.hpp"
 #include "topology/sources/ibnet.hpp"
-#include "topology/sources/text_file.hpp"
 
 namespace tacc {
 namespace {

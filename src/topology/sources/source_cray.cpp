@@ -3,12 +3,12 @@
 // cards, and the table of `show fabric`.
 #include "core/error.hpp"
 #include "core/parse.hpp"
+#include "core/text_file.hpp"
 #include "topology/model/host_list.hpp"
 #include "topology/sources/cray.hpp"
 #include "topology/sources/cray_links.hpp"
 #include "topology/sources/slingshot.hpp"
 #include "topology/sources/sources.hpp"
-#include "topology/sources/text_file.hpp"
 
 namespace tacc {
 namespace {

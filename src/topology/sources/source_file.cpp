@@ -1,9 +1,9 @@
 // The source "file": a TOML file that people write.
 #include <cctype>
 
+#include "core/text_file.hpp"
 #include "topology/model/host_list.hpp"
 #include "topology/sources/sources.hpp"
-#include "topology/sources/text_file.hpp"
 #include "topology/toml/toml.hpp"
 
 namespace tacc {

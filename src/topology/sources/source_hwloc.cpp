@@ -1,11 +1,11 @@
 // The source "hwloc". A file of it is XML of lstopo, or one line of hwloc's synthetic description.
 #include <cctype>
 
+#include "core/text_file.hpp"
 #include "topology/model/draft.hpp"
 #include "topology/model/host_list.hpp"
 #include "topology/sources/hwloc_node.hpp"
 #include "topology/sources/sources.hpp"
-#include "topology/sources/text_file.hpp"
 
 namespace tacc {
 namespace {

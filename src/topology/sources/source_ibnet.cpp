@@ -1,9 +1,9 @@
 // The source "ibnet".
 #include <algorithm>
 
+#include "core/text_file.hpp"
 #include "topology/sources/ibnet.hpp"
 #include "topology/sources/sources.hpp"
-#include "topology/sources/text_file.hpp"
 
 namespace tacc {
 namespace {

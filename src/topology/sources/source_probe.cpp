@@ -7,11 +7,11 @@
 #include <map>
 
 #include "core/error.hpp"
+#include "core/text_file.hpp"
 #include "topology/model/host_list.hpp"
 #include "topology/model/units.hpp"
 #include "topology/probe/probe_session.hpp"
 #include "topology/sources/sources.hpp"
-#include "topology/sources/text_file.hpp"
 
 namespace tacc {
 namespace {

@@ -6,8 +6,8 @@
 
 #include "core/error.hpp"
 #include "core/parse.hpp"
+#include "core/text_file.hpp"
 #include "topology/sources/sources.hpp"
-#include "topology/sources/text_file.hpp"
 
 namespace tacc {
 namespace {

@@ -3,10 +3,10 @@
 #include <array>
 
 #include "core/error.hpp"
+#include "core/text_file.hpp"
 #include "topology/sources/slurm.hpp"
 #include "topology/sources/slurm_lines.hpp"
 #include "topology/sources/sources.hpp"
-#include "topology/sources/text_file.hpp"
 #include "topology/sources/yaml_text.hpp"
 
 namespace tacc {

@@ -6,10 +6,10 @@
 #include <string>
 
 #include "core/error.hpp"
+#include "core/text_file.hpp"
 #include "topology/model/draft.hpp"
 #include "topology/model/host_list.hpp"
 #include "topology/sources/sources.hpp"
-#include "topology/sources/text_file.hpp"
 
 namespace tacc {
 namespace {

@@ -1,4 +1,4 @@
-#include "topology/sources/text_file.hpp"
+#include "core/text_file.hpp"
 
 #include <fcntl.h>
 #include <poll.h>

@@ -1,5 +1,5 @@
 // Files as a program may be given them: whole, in pieces through a pipe, and none at all.
-#include "topology/sources/text_file.hpp"
+#include "core/text_file.hpp"
 
 #include <gtest/gtest.h>
 #include <sys/stat.h>
