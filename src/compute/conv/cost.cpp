@@ -138,11 +138,14 @@ double stepCycles(const KernelSet& kernels, double blocks, int pixels, int used,
 double gradientCycles(const KernelSet& kernels, double blocks, int rows) {
   const int vectors = vectorsOf(kernels, blocks);
   const int sets = gradientSets(vectors * rows);
+  // Of a single vector that is half a block what is loaded and fetched takes longer than the sums wait for themselves.
+  const bool isHalf = vectors == 1 && kernels.fmaLanes < blockLength;
+  if (sets == 1 && isHalf) return std::max(latencyCycles, (vectors + rows + 2) / 2.0) + 0.25;
   if (sets == 1) return stepCycles(kernels, blocks, rows, rows);
   // Sums of several sets hardly wait for themselves; what is loaded and fetched for so few of them is more.
   const double loads = vectors + rows + blocks + 1;
-  const double ofHalf = vectors == 1 && kernels.fmaLanes < blockLength ? 1 : 0;
-  return std::max({productCycles(kernels, blocks, rows), loads / 2, latencyCycles / sets}) + 0.2 * blocks + ofHalf;
+  return std::max({productCycles(kernels, blocks, rows), loads / 2, latencyCycles / sets}) + 0.2 * blocks +
+         (isHalf ? 1 : 0);
 }
 
 double gradientLineCycles(const KernelSet& kernels, double blocks, int rows) {

@@ -38,6 +38,13 @@ class DepthwisePlanesPlan : public ConvPlan {
     return static_cast<std::size_t>(
         std::clamp<std::ptrdiff_t>(channels * std::max(inPlane(), outPlane()) / floatsAtOnce, 1, channels));
   }
+  double bytes() const {
+    return double(planes()) * static_cast<double>(inPlane() + outPlane()) * static_cast<double>(sizeof(float));
+  }
+  /// Whether the kernels fetch the lines below: where short vectors go through what does not stay in the L2 cache.
+  bool fetchesBelow() const {
+    return kernels_.lanes < blockLength && !hasFarCaches() && !staysInL2(static_cast<std::size_t>(bytes()));
+  }
   std::ptrdiff_t placeOf(int channel, int r, int t) const {
     return weightBlock(shape(), description_.weightLayout, channel, 0, 0, r, t).base;
   }
@@ -57,9 +64,7 @@ class DepthwisePlanesPlan : public ConvPlan {
     return vectors * (ofTaps + tiles * cyclesOfTile + lines) + cyclesOfPlane;
   }
   double secondsOf(double cyclesOfPlanes) const {
-    const double floats = double(planes()) * static_cast<double>(inPlane() + outPlane());
-    return overlappedCycles(double(planes()) * cyclesOfPlanes, transferCycles(floats * sizeof(float), bytesOfPlanes)) /
-           assumedHertz;
+    return overlappedCycles(double(planes()) * cyclesOfPlanes, transferCycles(bytes(), bytesOfPlanes)) / assumedHertz;
   }
 
   Description description_;
@@ -179,6 +184,7 @@ class DepthwisePlaneProducts final : public DepthwisePlanesPlan {
     phase.call.weightPlane = taps();
     phase.call.outputLine = std::ptrdiff_t{pixels} * lineStep();
     phase.call.activation = description_.activation;
+    phase.call.fetchesBelow = fetchesBelow();
     phases_.push_back(phase);
   }
 
@@ -224,6 +230,7 @@ class DepthwisePlaneGradients final : public DepthwisePlanesPlan {
     call_.lines = s.outHeight;
     call_.pixels = s.outWidth;
     call_.firstTapLine = -s.padHeight;
+    call_.fetchesBelow = fetchesBelow();
     for (int t = 0; t < s.kernelWidth; ++t) {
       call_.columns.at[call_.columns.count++] = t - s.padWidth;
       for (int r = 0; r < s.kernelHeight; ++r) places_.push_back(placeOf(0, r, t) - placeOf(0, 0, 0));

@@ -77,7 +77,10 @@ class DirectBackwardWeights final : public ConvPlan {
     const double times = s.outBlocks() == 1 && kernels_.fmaLanes == blockLength ? 2 : 1;
     // Taps of one block of outputs find little of what they read in the L1 cache where pixels are far apart.
     const double again = areFarApart() && !isProduct() && s.outBlocks() == 1 && hasTwoWideUnits(kernels_) ? 1.35 : 1;
-    const double cycles = s.groups * (again * s.batch * steps * ofPixel + beside) + deliveryCycles() +
+    // Of so few rows loading the gradient takes longer than its products, where vectors are short.
+    constexpr int fewRows = 3;
+    const double ofFew = s.inPerGroup() <= fewRows && kernels_.fmaLanes < blockLength ? 1.2 : 1;
+    const double cycles = s.groups * (again * ofFew * s.batch * steps * ofPixel + beside) + deliveryCycles() +
                           cutGroupCycles(description_) + skippedCycles();
     return std::max(cycles, farTransferCycles(times * touchedBytes(description_), 12)) / assumedHertz;
   }
@@ -158,11 +161,12 @@ class DirectBackwardWeights final : public ConvPlan {
     const bool isReadOnce =
         rowPartsOf(outParts_.front(), false).size() == 1 && (isProduct() || !hasTwoWideUnits(kernels_));
     if (isReadOnce || (pixels > pixelsOfCache && !isStridedProduct)) return 0;
-    // Cores with two units have an L2 cache that brings them in time, but where all pixels fall on each other, and of
-    // NHWC with a stride, whose lines no hardware looks ahead over.
+    // Cores with two units, and short vectors, have an L2 cache that brings them in time, but where all pixels fall on
+    // each other, and of NHWC with a stride, whose lines no hardware looks ahead over.
     constexpr std::ptrdiff_t floatsOfPage = 1024;
+    const bool hasTime = hasTwoWideUnits(kernels_) || kernels_.fmaLanes < blockLength;
     const auto lost = [&](std::ptrdiff_t floats) {
-      const bool areInTime = hasTwoWideUnits(kernels_) && floats % floatsOfPage != 0 && !isStridedProduct;
+      const bool areInTime = hasTime && floats % floatsOfPage != 0 && !isStridedProduct;
       return pixels > linesKept(floats) && !areInTime ? ofLine : 0;
     };
     return lost(in_.pixel * shape().strideWidth) + lost(out_.pixel);

@@ -30,6 +30,7 @@ class GroupedBackwardWeights final : public ConvPlan {
         kernels_(kernels),
         cut_(cutGroups({d.shape.groups, d.shape.outPerGroup(), d.shape.inPerGroup()}, kernels)),
         delivery_(d, cut_) {
+    for (const GroupSteps& steps : cut_.steps) values_.push_back(valuesByVectors(steps));
     for (std::size_t i = 0; i < cut_.spans.size(); ++i) {
       const GroupSteps& steps = stepsOf(i);
       const int together = blocksTogether(steps);
@@ -337,7 +338,7 @@ class GroupedBackwardWeights final : public ConvPlan {
         }
         call.output = sums + (static_cast<std::ptrdiff_t>(mostSteps_) * t + firstStep) * blockLength;
         if (sumsByVectors(steps)) {
-          sumVectors(call, steps, firstStep, steps.counts[b]);
+          sumVectors(call, steps);
         } else if (steps.isPermuted) {
           sumSteps(call, steps, firstStep, steps.counts[b], kernels_.permutedGradient, kernels_.permutedRowLimit);
         } else {
@@ -349,31 +350,28 @@ class GroupedBackwardWeights final : public ConvPlan {
     }
   }
 
-  /// Where all lanes of a vector, which is half a block, take the same values, and these follow each other: as a
-  /// gradient of half a block.
-  bool sumsByVectors(const GroupSteps& steps) const {
-    if (!steps.isPermuted || !steps.isUniform || steps.counts.size() != 1) return false;
-    const int count = steps.counts.front();
-    if (count == 0 || count > kernels_.halfRowLimit[1]) return false;
-    for (int step = 0; step < count; ++step) {
-      for (int v = 0; v < 2; ++v) {
-        if (valueOf(steps, step, v) != valueOf(steps, 0, v) + step) return false;
-      }
+  /// Where all lanes of a vector, which is half a block, take the same values, and these follow each other, as in a
+  /// gradient of half a block: valueOffsets(). Of other steps none.
+  std::vector<std::int32_t> valuesByVectors(const GroupSteps& steps) const {
+    const int count = takesOneValue(steps, kernels_) && steps.counts.size() == 1 ? steps.counts.front() : 0;
+    if (count == 0 || count > kernels_.halfRowLimit[1]) return {};
+    std::vector<std::int32_t> values = valueOffsets(steps, kernels_);
+    for (std::size_t i = 2; i < values.size(); ++i) {
+      if (values[i] != values[i - 2] + 1) return {};
     }
-    return true;
+    return values;
   }
-  /// What vector `v` of a block takes in a step, in floats from a pixel.
-  static std::ptrdiff_t valueOf(const GroupSteps& steps, int step, int v) {
-    return steps.offsets[static_cast<std::size_t>(2 * step + v)] +
-           steps.lanes[static_cast<std::size_t>(step * blockLength + v * blockLength / 2)];
+  const std::vector<std::int32_t>& valuesOf(const GroupSteps& steps) const {
+    return values_[static_cast<std::size_t>(&steps - cut_.steps.data())];
   }
+  bool sumsByVectors(const GroupSteps& steps) const { return !valuesOf(steps).empty(); }
   /// Moves the call's places on, as sumSteps(): a copy could not begin before what was just stored in it is in the L1
   /// cache.
-  void sumVectors(GradientCall& call, const GroupSteps& steps, int first, int count) const {
+  void sumVectors(GradientCall& call, const GroupSteps& steps) const {
     const float* const input = call.input;
-    for (int v = 0; v < 2; ++v) {
-      call.input = input + valueOf(steps, first, v);
-      kernels_.gradientHalf[1][count](call);
+    for (std::size_t v = 0; v < 2; ++v) {
+      call.input = input + valuesOf(steps)[v];
+      kernels_.gradientHalf[1][steps.counts.front()](call);
       call.gradient += blockLength / 2;
       call.output += blockLength / 2;
     }
@@ -413,9 +411,10 @@ class GroupedBackwardWeights final : public ConvPlan {
   const KernelSet& kernels_;
   GroupCut cut_;
   GroupDelivery delivery_;
-  std::vector<Block> blocks_;  // of output channels
-  std::size_t mostSteps_ = 0;  // of a block
-  int mostBlocks_ = 1;         // together
+  std::vector<std::vector<std::int32_t>> values_;  // of every kind of steps: valuesByVectors()
+  std::vector<Block> blocks_;                      // of output channels
+  std::size_t mostSteps_ = 0;                      // of a block
+  int mostBlocks_ = 1;                             // together
   int linesAtOnce_ = 1;
   bool isReadOnce_ = false;    // with one worker; prices are of that
   int kernelLinesAtOnce_ = 1;  // of which one task goes through the images together

@@ -162,15 +162,17 @@ class ShortSums final : public ConvPlan {
     constexpr double bytesOfSkipping = 3, bytesOfFetching = 4;
     const double leastLate = static_cast<double>(l2CacheBytes()) * (areShort_ ? 0.5 : 2);
     const bool isLate = skipsLines() && !hasFarCaches() && read > leastLate;
-    // Nor does it over memory as soon as tiles of long vectors would need it.
     // What is written drives what is read out of the last cache, too.
+    const bool isDrivenOut = areShort_ && !hasFarCaches() && read > coreModel().lastCacheBytes / 2 &&
+                             read + written > coreModel().lastCacheBytes;
+    // Nor does it over memory as soon as tiles of long vectors would need it.
     const bool isOfMemory = isNear && read + written > coreModel().lastCacheBytes;
-    const double late = isLate          ? read / bytesOfSkipping
-                        : fetchesInput_ ? read / bytesOfFetching
-                        : isOfMemory    ? read / 9
-                                        : 0;
+    const double late = isLate                         ? read / bytesOfSkipping
+                        : fetchesInput_ || isDrivenOut ? read / bytesOfFetching
+                        : isOfMemory                   ? read / 9
+                                                       : 0;
     if (spreads_ && isNear) return (late + spreadCycles(products, std::max(cleared, moved))) / assumedHertz;
-    return (late + unfetchedCycles(written) +
+    return (late + unfetchedCycles(written) + unevenCycles() +
             std::max(near, areShort_ ? std::max(cycles, moved) : overlappedCycles(cycles, moved))) /
            assumedHertz;
   }
@@ -261,6 +263,16 @@ class ShortSums final : public ConvPlan {
     const double lines = double(c.outChannels) / blockLength;  // of a pixel, each of which ends within a store
     const double ofPart = lines > 1 ? 0.5 : 0;                 // of a vector, behind whole ones
     return isCut ? ofStore * (lines + ofPart) * c.batch * c.outHeight * c.outWidth : 0;
+  }
+
+  /// Of short vectors and pixels that are no whole ones, for what no products hide: stores to two lines of the cache,
+  /// and those of the last channels, which are several.
+  double unevenCycles() const {
+    constexpr double ofStore = 2, ofLast = 4;
+    constexpr int lanes = blockLength / 2;
+    const Shape& c = forward_;
+    if (!areShort_ || hasFarCaches() || c.outChannels % lanes == 0) return 0;
+    return (ofStore * ceilDivide(c.outChannels, lanes) + ofLast) * c.batch * c.outHeight * c.outWidth;
   }
 
   /// Lines of the cache that strides leave out between pixels are not read.

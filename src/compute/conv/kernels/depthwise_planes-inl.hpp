@@ -173,6 +173,14 @@ template <int kLines>
   }
 }
 
+/// What the tile below reads or writes, in so many lines from `from` on: hardware looks ahead along lines alone, and of
+/// these begins anew with each. Behind the last line of a plane comes the next plane.
+template <int kLines>
+[[gnu::always_inline]] inline void fetchLines(const float* from, std::ptrdiff_t line) {
+#pragma GCC unroll 16
+  for (int i = 0; i < kLines; ++i) __builtin_prefetch(from + i * line, 0, 2);
+}
+
 /// A tile of every channel, one after the other: what a tile is made of is found once.
 template <int kStride, int kTapLines, int kPhases, Edges kEdges, int kLines>
 void depthwisePlaneTile(const DepthwisePlaneCall& call, int y) {
@@ -189,6 +197,12 @@ void depthwisePlaneTile(const DepthwisePlaneCall& call, int y) {
          ++plane, input += call.inputPlane, weights += call.weightPlane, at += call.outputPlane) {
       const SeenLines<linesSeen<kStride, kTapLines, kLines>, kEdges> lines(
           input, call.height, width, y * kStride + call.firstTapLine, x * kStride);
+      if (call.fetchesBelow) {
+        constexpr int kSeen = linesSeen<kStride, kTapLines, kLines>;
+        const std::ptrdiff_t below = y * kStride + call.firstTapLine + kSeen;
+        fetchLines<kLines * kStride>(input + below * width + x * kStride, width);
+        fetchLines<kLines>(call.output + at + kLines * call.outputLine, call.outputLine);
+      }
       const Vector start = call.bias != nullptr ? broadcast(call.bias[plane]) : Vector{};
       Vector sum[kPhases][kLines];
       const float* ofPhase = weights;
@@ -277,6 +291,12 @@ void depthwisePlaneGradientTile(const DepthwisePlaneGradientCall& call, int y) {
          ++plane, input += call.inputPlane, ofTile += call.gradientPlane, sums += call.sumPlane) {
       const SeenLines<linesSeen<kStride, kTapLines, kLines>, kEdges> lines(
           input, call.height, call.width, y * kStride + call.firstTapLine, x * kStride);
+      if (call.fetchesBelow) {
+        constexpr int kSeen = linesSeen<kStride, kTapLines, kLines>;
+        const std::ptrdiff_t below = y * kStride + call.firstTapLine + kSeen;
+        fetchLines<kLines * kStride>(input + below * call.width + x * kStride, call.width);
+        fetchLines<kLines>(ofTile + std::ptrdiff_t{kLines} * call.pixels, call.pixels);
+      }
       Vector gradient[kLines];
 #pragma GCC unroll 8
       for (int line = 0; line < kLines; ++line)

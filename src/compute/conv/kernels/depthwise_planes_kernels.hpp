@@ -42,6 +42,7 @@ struct DepthwisePlaneCall {
   int pixels;  // of a line of the result; of both phases
   int firstLine, endLine;
   taccActivation_t activation;
+  bool fetchesBelow;  // what the next lines of tiles read and write
 };
 
 /// Adds to sums[c][r], in the lanes of a vector, the products of an output's gradient with the input that it saw. Of
@@ -56,6 +57,7 @@ struct DepthwisePlaneGradientCall {
   int firstTapLine;
   float* sums;
   std::ptrdiff_t inputPlane, gradientPlane, sumPlane;  // from channel to channel
+  bool fetchesBelow;                                   // what the next lines of tiles read
 };
 
 struct DepthwisePlaneKernels {
