@@ -6,9 +6,11 @@
 #include <algorithm>
 #include <cstdio>
 #include <ctime>
+#include <filesystem>
 #include <fstream>
 #include <memory>
 #include <stdexcept>
+#include <system_error>
 
 #include "coordinator/interleave.hpp"
 #include "coordinator/load.hpp"
@@ -76,6 +78,8 @@ size_t choosePoolBytes(const Options& options, const std::vector<Task>& tasks, s
 
 /// As a line that a run left which was ended while it wrote, or whose disk was full.
 bool endsInTheMiddleOfALine(const std::string& name) {
+  std::error_code unknown;
+  if (!std::filesystem::is_regular_file(name, unknown)) return false;  // opening a pipe would wait for who writes
   std::ifstream file(name, std::ios::binary | std::ios::ate);
   if (!file || file.tellg() <= 0) return false;
   file.seekg(-1, std::ios::end);

@@ -5,6 +5,7 @@
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -300,12 +301,23 @@ TEST(Daemons, KeepTheFilesThatTheyOpenedInTheNumbersOfACommunicator) {
   constexpr int ranks = 2;
   Team team(ranks, [&](const taccUniqueId& id, int rank, Report&) {
     const taccComm_t comm = joinTeam(id, ranks, rank, configOf(initTimeout, callTimeout));
-    ASSERT_EQ(taccBarrier(comm, nullptr), taccSuccess) << taccGetLastError(comm);
+    std::vector<float> mine(largeCount), all(ranks * largeCount);
+    const auto gather = [&] { return taccAllGather(mine.data(), all.data(), largeCount, taccFloat32, comm, nullptr); };
+    for (int i = 0; i < 20; ++i) ASSERT_EQ(gather(), taccSuccess) << taccGetLastError(comm);
     closeAll();
     ProgramFiles files;
     files.open();
+    EXPECT_EQ(gather(), taccSuccess) << taccGetLastError(comm);
     EXPECT_EQ(taccCommDestroy(comm), taccSuccess);
     files.expectAll(rank);
+    const pid_t child = ::fork();
+    if (child == 0) {
+      files.expectAll(rank);
+      ::_exit(testing::Test::HasFailure() ? 1 : 0);
+    }
+    int status = 0;
+    EXPECT_EQ(::waitpid(child, &status, 0), child);
+    EXPECT_EQ(status, 0) << "a child of rank " << rank;
   });
   team.join();
 }

@@ -80,9 +80,7 @@ Door::Door(int rank, const std::string& name) : rank_(rank) {
   listen();
 }
 
-Door::~Door() {
-  if (identify(listener_.get()) != file_) keepOpen();
-}
+Door::~Door() { giveUpReplaced(listener_, file_); }
 
 void Door::openUnix(const std::string& name) {
   std::ranges::copy(name, place_.name.begin());

@@ -141,10 +141,7 @@ Liveness::Liveness(FileDescriptor fd, int rank) : fd_(std::move(fd)), file_(iden
 Liveness::~Liveness() {
   Claims claims;
   const auto found = claims.files().find(file_);
-  if (identify(fd_.get()) != file_) {  // the program has closed it, and may have another file there
-    shareWithChildren(fd_.get());
-    (void)fd_.release();
-  }
+  giveUpReplaced(fd_, file_);
   if (found == claims.files().end()) return;
   std::erase(found->second.ranks, rank_);
   if (found->second.ranks.empty()) {

@@ -182,10 +182,8 @@ void PagePipes::close() noexcept {
   const Uncancelled whole;
   isRefused_ = true;
   state_ = State::none;
-  // A number that is another file's by now is the program's.
   for (std::vector<End>* ends : {&outgoing_, &incoming_}) {
-    for (End& end : *ends)
-      if (end.fd.valid() && !end.stands()) (void)end.fd.release();
+    for (End& end : *ends) giveUpReplaced(end.fd, end.id);
     ends->clear();
   }
   queues_.clear();

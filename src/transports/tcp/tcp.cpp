@@ -64,9 +64,7 @@ class Reservation {
   Reservation& operator=(const Reservation&) = delete;
   /// A child that becomes a daemon closes all descriptors, and may have another file at the number, such as a
   /// connection that was accepted at the port.
-  ~Reservation() {
-    if (identify(socket_.get()) != file_) (void)socket_.release();
-  }
+  ~Reservation() { giveUpReplaced(socket_, file_); }
   std::uint16_t port() const noexcept { return port_; }
 
  private:

@@ -142,11 +142,12 @@ class DepthwiseNhwc final : public ConvPlan {
     }
     // Backward to the data what strides leave out is written too; of long vectors that is hidden.
     const bool isData = description_.pass == taccConvBackwardData;
-    const double part = isData && areShort ? 1 : depthwisePartRead(s);
+    const bool isShortData = isData && areShort && !hasFarCaches();
+    const double part = isShortData ? 1 : depthwisePartRead(s);
     const double floats = part * double(s.height) * s.width + double(s.outHeight) * s.outWidth;
     // Where caches are near, pixels of no multiple of half a line of the cache come more slowly too.
     const bool isCut = !hasFarCaches() && s.inChannels % (blockLength / 2) != 0;
-    const bool isParted = (isCut || isData) && areShort && s.strideWidth > 1;  // by strides as well
+    const bool isParted = (isShortData || (isCut && areShort)) && s.strideWidth > 1;  // by strides as well
     const bool isSlow = isCut || (isData && s.strideWidth > 1);
     const double ofMemory = isParted ? 4 : isSlow ? 7 : 10;
     const double moved = transferCycles(floats * s.batch * s.inChannels * sizeof(float), ofMemory);

@@ -41,9 +41,10 @@ class DepthwisePlanesPlan : public ConvPlan {
   double bytes() const {
     return double(planes()) * static_cast<double>(inPlane() + outPlane()) * static_cast<double>(sizeof(float));
   }
-  /// Whether the kernels fetch the lines below: where short vectors go through what does not stay in the L2 cache.
+  /// Whether the kernels fetch the lines below: where vectors of half a block go through what does not stay in the L2
+  /// cache.
   bool fetchesBelow() const {
-    return kernels_.lanes < blockLength && !hasFarCaches() && !staysInL2(static_cast<std::size_t>(bytes()));
+    return kernels_.lanes == blockLength / 2 && !hasFarCaches() && !staysInL2(static_cast<std::size_t>(bytes()));
   }
   std::ptrdiff_t placeOf(int channel, int r, int t) const {
     return weightBlock(shape(), description_.weightLayout, channel, 0, 0, r, t).base;

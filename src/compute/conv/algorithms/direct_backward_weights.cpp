@@ -79,7 +79,7 @@ class DirectBackwardWeights final : public ConvPlan {
     const double again = areFarApart() && !isProduct() && s.outBlocks() == 1 && hasTwoWideUnits(kernels_) ? 1.35 : 1;
     // Of so few rows loading the gradient takes longer than its products, where vectors are short.
     constexpr int fewRows = 3;
-    const double ofFew = s.inPerGroup() <= fewRows && kernels_.fmaLanes < blockLength ? 1.2 : 1;
+    const double ofFew = s.inPerGroup() <= fewRows && haveHalves() ? 1.2 : 1;
     const double cycles = s.groups * (again * ofFew * s.batch * steps * ofPixel + beside) + deliveryCycles() +
                           cutGroupCycles(description_) + skippedCycles();
     return std::max(cycles, farTransferCycles(times * touchedBytes(description_), 12)) / assumedHertz;
@@ -102,6 +102,8 @@ class DirectBackwardWeights final : public ConvPlan {
 
  private:
   const Shape& shape() const { return description_.shape; }
+  /// Whether vectors are half a block, and caches near.
+  bool haveHalves() const { return kernels_.fmaLanes == blockLength / 2 && !hasFarCaches(); }
   static BlockSteps stepsOf(const Description& d, taccLayout_t layout, int channels, int height, int width) {
     return (d.pairs.areCompact ? pairSteps : blockSteps)(layout, channels, height, width);
   }
@@ -164,7 +166,7 @@ class DirectBackwardWeights final : public ConvPlan {
     // Cores with two units, and short vectors, have an L2 cache that brings them in time, but where all pixels fall on
     // each other, and of NHWC with a stride, whose lines no hardware looks ahead over.
     constexpr std::ptrdiff_t floatsOfPage = 1024;
-    const bool hasTime = hasTwoWideUnits(kernels_) || kernels_.fmaLanes < blockLength;
+    const bool hasTime = hasTwoWideUnits(kernels_) || haveHalves();
     const auto lost = [&](std::ptrdiff_t floats) {
       const bool areInTime = hasTime && floats % floatsOfPage != 0 && !isStridedProduct;
       return pixels > linesKept(floats) && !areInTime ? ofLine : 0;

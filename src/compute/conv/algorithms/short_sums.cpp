@@ -114,6 +114,7 @@ class ShortSums final : public ConvPlan {
         right_(forward, tiles, std::max(left_.to(), firstOfRight()), tiles.strips()),
         isNonTemporal_(streams(d, forward)),
         areShort_(kernels.fmaLanes < blockLength),
+        areHalves_(kernels.fmaLanes == blockLength / 2),
         hasWideUnits_(hasTwoWideUnits(kernels)),
         spreads_(spreads(d)),
         fetchesOutput_(areShort_ || valuesOf(forward) <= mostFetching),
@@ -265,13 +266,13 @@ class ShortSums final : public ConvPlan {
     return isCut ? ofStore * (lines + ofPart) * c.batch * c.outHeight * c.outWidth : 0;
   }
 
-  /// Of short vectors and pixels that are no whole ones, for what no products hide: stores to two lines of the cache,
-  /// and those of the last channels, which are several.
+  /// Of vectors of half a block, and pixels that are no whole ones, for what no products hide: stores to two lines of
+  /// the cache, and those of the last channels, which are several.
   double unevenCycles() const {
     constexpr double ofStore = 2, ofLast = 4;
     constexpr int lanes = blockLength / 2;
     const Shape& c = forward_;
-    if (!areShort_ || hasFarCaches() || c.outChannels % lanes == 0) return 0;
+    if (!areHalves_ || hasFarCaches() || c.outChannels % lanes == 0) return 0;
     return (ofStore * ceilDivide(c.outChannels, lanes) + ofLast) * c.batch * c.outHeight * c.outWidth;
   }
 
@@ -406,7 +407,8 @@ class ShortSums final : public ConvPlan {
   SumTiles tiles_;
   EdgePixels left_, right_;
   bool isNonTemporal_;
-  bool areShort_;  // vectors: less than a line of the cache
+  bool areShort_;   // vectors: less than a line of the cache
+  bool areHalves_;  // the same: half a line, stored in parts by several stores
   bool hasWideUnits_;
   bool spreads_;
   bool fetchesOutput_, fetchesInput_;
