@@ -157,9 +157,10 @@ void shareNode(Membership& member, Bootstrap& bootstrap, int ranks, int rank, co
   // This exchange is also the barrier after which everybody's claim stands and the probed values may go.
   const auto probes = bootstrap.gatherValues(static_cast<char>(works));
   member.access.kernelReads = ranks > 1 && std::ranges::all_of(probes, [](char ok) { return ok != 0; });
-  if (environment.cma == CmaMode::on && ranks > 1 && !member.access.kernelReads)
+  const bool isWanted = environment.cma == CmaMode::on || environment.cma == CmaMode::pipes;
+  if (isWanted && ranks > 1 && !member.access.kernelReads)
     fail(taccSystemError,
-         "TACC_CMA=on, but process_vm_readv does not work between the ranks (rank {}: {}); a container "
+         "TACC_CMA=on or pipes, but process_vm_readv does not work between the ranks (rank {}: {}); a container "
          "needs CAP_SYS_PTRACE or kernel.yama.ptrace_scope=0",
          rank, works ? "works here" : "refused here");
   if (!member.places.isFlat() && !member.policy.oversubscribed) member.pages.need(AreaPart::arena);

@@ -42,7 +42,8 @@ constexpr std::array topologyWords = {std::string_view("auto"), TACC_TOPOLOGY_SO
 #undef TACC_WORD
 constexpr Choice<LogLevel> logLevels[] = {
     {"none", LogLevel::none}, {"warn", LogLevel::warn}, {"info", LogLevel::info}, {"trace", LogLevel::trace}};
-constexpr Choice<CmaMode> cmaModes[] = {{"auto", CmaMode::automatic}, {"on", CmaMode::on}, {"off", CmaMode::off}};
+constexpr Choice<CmaMode> cmaModes[] = {
+    {"auto", CmaMode::automatic}, {"on", CmaMode::on}, {"pipes", CmaMode::pipes}, {"off", CmaMode::off}};
 constexpr Choice<std::optional<bool>> switches[] = {{"on", true}, {"off", false}};
 constexpr Choice<SegmentSource> segmentSources[] = {
     {"memfd", SegmentSource::memfd}, {"file", SegmentSource::file}, {"off", SegmentSource::off}};
@@ -174,7 +175,9 @@ const std::vector<Row>& table() {
        true,
        readChunkSize},
       {{"TACC_CMA", wordsOf(cmaModes), "auto",
-        "Whether ranks read each other's private memory through the kernel; auto: where a probe shows that it works."},
+        "Whether ranks read each other's private memory through the kernel; auto: where a probe shows that it works; "
+        "pipes: "
+        "always through pipes, where ranks have them."},
        true,
        [](std::string_view text, Environment& e) { return choose(cmaModes, text, e.cma); }},
       {{"TACC_DYNAMIC", wordsOf(switches), "as configured, on",

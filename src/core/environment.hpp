@@ -17,7 +17,7 @@
 
 namespace tacc {
 
-enum class CmaMode : std::uint8_t { automatic, on, off };
+enum class CmaMode : std::uint8_t { automatic, on, pipes, off };
 enum class SegmentSource : std::uint8_t { memfd, file, off };
 
 /// TCP ports from first to last, both included.

@@ -204,7 +204,7 @@ TEST_P(Unequal, drawnCounts) {
 
 TEST_P(Unequal, throughEveryWayToReachMemory) {
   const auto [kind, ranks] = GetParam();
-  for (const char* way : {"off", "on"}) {
+  for (const char* way : {"off", "on", "pipes"}) {
     setenv("TACC_CMA", way, 1);
     setenv("TACC_CHUNK_SIZE", "16K", 1);  // so that blocks go in several chunks
     runRanks(kind, ranks, [ranks = ranks](taccComm_t comm, int rank) { runRounds(comm, rank, ranks, 15, 11); });

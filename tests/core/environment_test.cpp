@@ -164,7 +164,7 @@ TEST(Environment, MalformedValueListsWhatIsAllowed) {
   EXPECT_EQ(errorOf("TACC_CHUNK_SIZE=4095"),
             "TACC_CHUNK_SIZE=\"4095\" is not valid: allowed are a size of 4K or more, e.g. 256K or 1M (default: 512K, "
             "less for a broadcast or reduce)");
-  EXPECT_EQ(errorOf("TACC_CMA=yes"), "TACC_CMA=\"yes\" is not valid: allowed are auto, on, off (default: auto)");
+  EXPECT_EQ(errorOf("TACC_CMA=yes"), "TACC_CMA=\"yes\" is not valid: allowed are auto, on, pipes, off (default: auto)");
   EXPECT_EQ(errorOf("TACC_SPIN=-1"),
             "TACC_SPIN=\"-1\" is not valid: allowed are auto, or microseconds from 0 to 1000000 (default: auto)");
   for (const std::string value : {"", ":", "a:", ":a", "a::b"}) {

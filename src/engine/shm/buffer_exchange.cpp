@@ -102,7 +102,7 @@ std::string BufferExchange::fence() {
 
 BufferExchange::Agreed BufferExchange::run(const UserBuffers& mine,
                                            const std::function<UserBuffers(int rank)>& buffersOf, float seconds,
-                                           CallBuffers& buffers, const Ahead& ahead, PagePipes* pipes) {
+                                           CallBuffers& buffers, const Ahead& ahead, const Pipes& pipes) {
   static_assert(sizeof(Descriptor) <= linePayload);
   Descriptor own{};
   findSegments(mine);
@@ -113,8 +113,10 @@ BufferExchange::Agreed BufferExchange::run(const UserBuffers& mine,
   own.inPlace = mine.inPlace ? 1 : 0;
   own.seconds = seconds;
   const auto isRead = [](std::uint8_t access) { return access == static_cast<std::uint8_t>(Access::cma); };
-  if (pipes != nullptr && (isRead(own.sendAccess) || isRead(own.receiveAccess)))
-    own.pipes = static_cast<std::uint8_t>(pipes->state());
+  const bool isPrivate = isRead(own.sendAccess) || isRead(own.receiveAccess);
+  if (pipes.own != nullptr && isPrivate && pipes.areChecked) pipes.own->check();
+  own.pipes =
+      static_cast<std::uint8_t>(pipes.own != nullptr && isPrivate ? pipes.own->state() : PagePipes::State::none);
   own.isAhead = ahead.isWanted && !input_ && !output_ ? 1 : 0;
   std::memcpy(exchange_.payload(sizeof own), &own, sizeof own);
   exchange_.post();
@@ -155,9 +157,9 @@ BufferExchange::Agreed BufferExchange::run(const UserBuffers& mine,
   for (Access* access : {&facts.input, &facts.output})
     if (*access == Access::cma && anyLibrary) *access = Access::staged;
 
-  if (pipes != nullptr && (facts.input == Access::cma || facts.output == Access::cma)) {
+  if (pipes.own != nullptr && (facts.input == Access::cma || facts.output == Access::cma)) {
     agreed.hasPipes = allPipes == PagePipes::State::open;
-    pipes->advance(allPipes);
+    pipes.own->advance(allPipes);
   }
 
   buffers.remoteSend.resize(static_cast<std::size_t>(ranks_));

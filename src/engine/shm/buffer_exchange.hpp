@@ -53,12 +53,16 @@ class BufferExchange {
     int rank = -1;
     bool isWanted = false;  // by this rank, which is that one, if its memory is private
   };
+  struct Pipes {
+    PagePipes* own = nullptr;  // null: they are not wanted
+    bool areChecked = false;   // this call may go through them
+  };
   /// Posts this rank's buffers in the opened call, waits for all ranks' lines, and fills `buffers` with addresses that
   /// are good in this process. `buffersOf`: how large those of a rank are in this call. `seconds`: how long this rank
-  /// took for its last call of this kind, for the others to know. `pipes`: this rank's, which go a step on where all
-  /// read each other's memory through the kernel; null: they are not wanted.
+  /// took for its last call of this kind, for the others to know. The pipes go a step on where all read each other's
+  /// memory through the kernel.
   Agreed run(const UserBuffers& mine, const std::function<UserBuffers(int rank)>& buffersOf, float seconds,
-             CallBuffers& buffers, const Ahead& ahead, PagePipes* pipes = nullptr);
+             CallBuffers& buffers, const Ahead& ahead, const Pipes& pipes);
   /// The call has succeeded: peers have done all that they do to its buffers.
   void finish() noexcept {
     use_.end();

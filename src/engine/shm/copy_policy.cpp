@@ -24,6 +24,7 @@ constexpr std::array eitherPolicies{slots, plain, both, results, kernel, kernelR
 constexpr std::array cmaPolicies{kernel, kernelResults};
 constexpr std::array eitherPipedPolicies{slots, plain, both, results, kernel, kernelResults, pipes, pipesResults};
 constexpr std::array cmaPipedPolicies{kernel, kernelResults, pipes, pipesResults};
+constexpr std::array pipedPolicies{pipes, pipesResults};
 
 constexpr std::uint8_t freshTrials = 2;  // the first call of a policy may pay for page faults
 constexpr float worthTrying = 1.5F;      // a policy that was this much slower at the next size is not tried at this one
@@ -55,6 +56,8 @@ std::span<const CopyPolicy> CopyPolicyTuner::policiesOf(CopyPolicyKind kind) noe
       return eitherPipedPolicies;
     case CopyPolicyKind::cmaPiped:
       return cmaPipedPolicies;
+    case CopyPolicyKind::piped:
+      return pipedPolicies;
     case CopyPolicyKind::cma:
       break;
   }

@@ -30,6 +30,7 @@ enum class CopyPolicyKind : std::uint8_t {
   cma,          // results
   eitherPiped,  // as `either`, or through pipes
   cmaPiped,     // as `cma`, or through pipes
+  piped,        // through pipes
 };
 
 /// Calls of a similar kind and size learn together. Ranks that must choose alike record alike: then all have the same

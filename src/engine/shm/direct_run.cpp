@@ -16,7 +16,7 @@ bool DirectRun::run(const DirectUpdate& update, std::uint64_t signature) {
   const UserBuffers mine{reinterpret_cast<const std::byte*>(update.companions), hasCompanions ? bytes : 0,
                          reinterpret_cast<std::byte*>(update.numbers), bytes, false};
   const auto sameOn = [&](int) { return mine; };
-  const LoweringFacts facts = buffers_.run(mine, sameOn, 0, places_, {}).facts;
+  const LoweringFacts facts = buffers_.run(mine, sameOn, 0, places_, {}, {}).facts;
   if (facts.input != Access::mapped || facts.output != Access::mapped) {
     buffers_.finish();
     return false;

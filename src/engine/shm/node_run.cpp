@@ -92,9 +92,10 @@ void NodeRun::judgePosts() noexcept {
 }
 
 void NodeRun::open(std::uint64_t signature, const UserBuffers& mine, const std::function<UserBuffers(int)>& buffersOf,
-                   const BufferExchange::Ahead& ahead) {
+                   bool mayUsePipes, const BufferExchange::Ahead& ahead) {
   exchange_.begin(signature, linePayload);
-  const BufferExchange::Agreed agreed = buffers_.run(mine, buffersOf, lastSeconds_, places_, ahead, &pipes_);
+  const BufferExchange::Agreed agreed =
+      buffers_.run(mine, buffersOf, lastSeconds_, places_, ahead, {&pipes_, mayUsePipes});
   facts_ = agreed.facts;
   isAhead_ = agreed.isAhead;
   hasPipes_ = agreed.hasPipes;
@@ -125,8 +126,18 @@ void NodeRun::usePolicy(Collective collective, CopyPolicyKind kind, std::size_t 
 CopyPolicyKind NodeRun::kindOf(Access input, Access output) const noexcept {
   if (input == Access::mapped && output == Access::mapped) return CopyPolicyKind::mapped;
   if (input != Access::cma && output != Access::cma) return CopyPolicyKind::staged;
-  if (cma_ == CmaMode::on) return hasPipes_ ? CopyPolicyKind::cmaPiped : CopyPolicyKind::cma;
-  return hasPipes_ ? CopyPolicyKind::eitherPiped : CopyPolicyKind::either;
+  if (hasPipes_) return kindWithPipes();
+  return cma_ == CmaMode::automatic ? CopyPolicyKind::either : CopyPolicyKind::cma;
+}
+
+CopyPolicyKind NodeRun::kindWithPipes() const noexcept {
+  if (cma_ == CmaMode::pipes) return CopyPolicyKind::piped;
+  return cma_ == CmaMode::on ? CopyPolicyKind::cmaPiped : CopyPolicyKind::eitherPiped;
+}
+
+bool NodeRun::mayUsePipes(Collective collective, std::size_t bytes, bool inPlace) const noexcept {
+  const auto policy = plannedPolicies_.settled(collective, kindWithPipes(), bytes, inPlace);
+  return !policy || policy->throughPipes;
 }
 
 LoweringFacts NodeRun::meet(const Call& call, std::uint64_t signature) {
@@ -134,7 +145,7 @@ LoweringFacts NodeRun::meet(const Call& call, std::uint64_t signature) {
   const std::size_t bytes = call.count * sizeOf(call.type);
   const UserBuffers mine = buffersOf(rank_);
   const bool isFromRoot = shapeOf(call.collective).send.usedBy == UsedBy::root;
-  open(signature, mine, buffersOf,
+  open(signature, mine, buffersOf, mayUsePipes(call.collective, bytes, mine.inPlace),
        {.rank = isFromRoot ? call.root : -1, .isWanted = isFromRoot && rank_ == call.root && isRepeated(call, mine)});
   // Who reads memory of others through the kernel the ranks know from the last call.
   const CopyPolicyKind kind = isAhead_ ? last_.kind : kindOf(facts_.input, facts_.output);
@@ -157,7 +168,7 @@ LoweringFacts NodeRun::meet(const Call& call, std::uint64_t signature, const Use
                             const std::vector<UnequalBlocks>& blocks, std::size_t longest) {
   const auto buffersOf = [&](int peer) { return unequalBuffers(call, blocks[static_cast<std::size_t>(peer)], peer); };
   const std::size_t bytes = longest * sizeOf(call.type);
-  open(signature, mine, buffersOf);
+  open(signature, mine, buffersOf, mayUsePipes(call.collective, bytes, mine.inPlace));
   last_ = {};
   facts_.output = Access::staged;  // where a block begins in a peer's output only that rank knows
   usePolicy(call.collective, kindOf(facts_.input, facts_.input), bytes);

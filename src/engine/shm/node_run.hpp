@@ -84,8 +84,12 @@ class NodeRun {
   /// Takes the times of the last row of these that was timed, if all ranks have told theirs and none told another's
   /// since.
   void judgePosts() noexcept;
+  /// `mayUsePipes`: this call, as far as is known before its ranks have met.
   void open(std::uint64_t signature, const UserBuffers& mine, const std::function<UserBuffers(int)>& buffersOf,
-            const BufferExchange::Ahead& ahead = {});
+            bool mayUsePipes, const BufferExchange::Ahead& ahead = {});
+  /// Whether a call of that length, which finds pipes, may go through them.
+  bool mayUsePipes(Collective collective, std::size_t bytes, bool inPlace) const noexcept;
+  CopyPolicyKind kindWithPipes() const noexcept;
   /// Whether a call in which all data come from its root is as the last planned one, so that the root need not wait for
   /// the others: they know all that it would tell them.
   bool isRepeated(const Call& call, const UserBuffers& mine) const noexcept;

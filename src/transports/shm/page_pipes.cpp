@@ -11,40 +11,80 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <mutex>
 #include <utility>
 
 #include "core/error.hpp"
+#include "core/fork.hpp"
 #include "core/index.hpp"
 #include "core/stopwatch.hpp"
 #include "core/uncancelled.hpp"
+#include "core/undying.hpp"
 #include "transports/shm/cpu_relax.hpp"
 
 namespace tacc {
 namespace {
 
-// A user who is not root may have pipes of 16,384 pages in all (fs.pipe-user-pages-soft), and all of a user's programs
-// share that: the pipes of a communicator take a quarter at most, and those of a process not more than two such.
-constexpr int mostSlots = 256;        // pages in flight of a pipe: 1 MiB, all that a user may have by default
-constexpr int slotsOfRanks = 4096;    // of all pipes of a communicator
-constexpr int slotsOfProcess = 1024;  // of all that a process writes
-constexpr int pageSlotBytes = 4096;
+// A user who is not root may have pipes of 16,384 pages in all (fs.pipe-user-pages-soft), of all programs; who has more
+// gets pipes of two pages. So ranks on every core of a host take a quarter at most.
+constexpr int slotsOfHost = 4096;  // pages in flight in all pipes
+constexpr int mostSlotsOfProcess = 1024;
+constexpr int mostSlots = 256;  // of a pipe: 1 MiB, all that a user may have by default
 constexpr int leastSlots = 16;  // what a pipe has when it is made
+constexpr int pageSlotBytes = 4096;
 
 /// Who reads has the pipe for as long, and who gives waits.
 constexpr std::size_t mostReadAtOnce = std::size_t{256} << 10;
 
-std::atomic<int>& slotsTaken() noexcept {
-  static std::atomic<int> taken{0};
-  return taken;
-}
+/// What the pipes of this process may still hold. A child made by fork() has none of its parent's.
+class SlotBudget {
+ public:
+  /// Slots of each of so many pipes; 0: there is no room for them.
+  int take(int pipes) noexcept {
+    const std::lock_guard lock(mutex_);
+    if (const std::uint32_t process = processGeneration(); process != process_) {
+      process_ = process;
+      taken_ = 0;
+    }
+    static const auto cores = static_cast<int>(std::max(1L, ::sysconf(_SC_NPROCESSORS_ONLN)));
+    const int left = std::min(mostSlotsOfProcess, slotsOfHost / cores) - taken_;
+    int slots = mostSlots;
+    while (slots >= leastSlots && slots * pipes > left) slots /= 2;
+    if (slots < leastSlots) return 0;
+    taken_ += slots * pipes;
+    return slots;
+  }
+  void giveBack(int slots) noexcept {
+    const std::lock_guard lock(mutex_);
+    if (processGeneration() == process_) taken_ -= slots;
+  }
 
-int slotsOf(int ranks) noexcept {
-  int slots = mostSlots;
-  while (slots > leastSlots && slots * ranks * (ranks - 1) > slotsOfRanks) slots /= 2;
-  return slots;
+ private:
+  ForkMutex mutex_;
+  std::uint32_t process_ = processGeneration();
+  int taken_ = 0;
+};
+
+SlotBudget& slotBudget() noexcept {
+  static Undying<SlotBudget> only;
+  return only.get();
 }
 
 std::string pathOf(int process, int fd) { return fmt::format("/proc/{}/fd/{}", process, fd); }
+std::string pathOf(int fd) { return fmt::format("/proc/thread-self/fd/{}", fd); }
+
+/// Whether the kernel lets pages through it: some sandboxes have process_vm_readv alone.
+bool carriesPages(int fd) noexcept {
+  char given = 'g', read = 0;
+  const iovec memory{&given, 1};
+  return ::vmsplice(fd, &memory, 1, SPLICE_F_NONBLOCK) == 1 && ::read(fd, &read, 1) == 1 && read == given;
+}
+
+const char* adviceFor(int code) noexcept {
+  return code == EFAULT
+             ? "; nothing is mapped there, or memory that only its own process may read: TACC_CMA=off does without"
+             : "; TACC_CMA=off does without";
+}
 
 /// The pipe that is behind `path`, if it is one and has that identity.
 FileDescriptor openPipe(const std::string& path, int flags, const FileId& id) {
@@ -57,7 +97,8 @@ FileDescriptor openPipe(const std::string& path, int flags, const FileId& id) {
   return fd;
 }
 
-/// A new pipe, by a descriptor that is both of its ends: while it is there nobody who writes gets a SIGPIPE.
+/// A new pipe with so many slots, by a descriptor that is both of its ends: while it is there nobody who writes gets a
+/// SIGPIPE. None where it would be smaller, or no pages go through.
 FileDescriptor makePipe(int slots) {
   FileDescriptor readEnd, writeEnd;
   {
@@ -69,12 +110,15 @@ FileDescriptor makePipe(int slots) {
   }
   if (!readEnd.valid() || !writeEnd.valid()) return {};
   if (slots > leastSlots) (void)::fcntl(writeEnd.get(), F_SETPIPE_SZ, slots * pageSlotBytes);
-  return openPipe(pathOf(::getpid(), writeEnd.get()), O_RDWR, identify(writeEnd.get()));
+  if (::fcntl(writeEnd.get(), F_GETPIPE_SZ) < slots * pageSlotBytes) return {};
+  FileDescriptor both = openPipe(pathOf(writeEnd.get()), O_RDWR, identify(writeEnd.get()));
+  return both.valid() && carriesPages(both.get()) ? std::move(both) : FileDescriptor();
 }
 
 }  // namespace
 
-/// Of a wait for `owner`: spins, then yields, then sleeps until one of the pipes can go on.
+/// Of a wait for `owner`: spins, then yields, then sleeps until one of the pipes can go on, or a moment is over. A
+/// moment between two turns that is longer than any of these is not counted: the job was stopped.
 class PagePipes::Patience {
  public:
   /// `reads`: the wait is for what `owner` gives.
@@ -84,22 +128,29 @@ class PagePipes::Patience {
   template <class IsDone>
   void pause(const IsDone& isDone) {
     const WaitPolicy& policy = pipes_.waiter_.policy();
-    if (++turns_ < policy.spins && turns_ % turnsPerLook != 0) return relaxCpu();
-    pipes_.waiter_.lookAt(owner_, watch_.seconds(), isDone);
-    if (turns_ < policy.spins) return;
-    if (turns_ < policy.spins + policy.yields)
-      (void)::sched_yield();
-    else
+    const bool spins = ++turns_ < policy.spins, sleeps = turns_ >= policy.spins + policy.yields;
+    const double slice = std::exchange(watch_, Stopwatch()).seconds();
+    if (slice <= longestSlice) waited_ += slice;
+    if (sleeps || turns_ % turnsPerLook == 0)
+      pipes_.waiter_.lookAt(owner_, waited_, isDone);
+    else if (!spins)
+      pipes_.waiter_.checkErrors();
+    if (spins) return relaxCpu();
+    if (sleeps)
       sleep();
+    else
+      (void)::sched_yield();
   }
   void begin() noexcept {
     turns_ = 0;
+    waited_ = 0;
     watch_ = Stopwatch();
   }
 
  private:
   static constexpr int turnsPerLook = 64;
-  static constexpr int sliceMilliseconds = 1;
+  static constexpr double longestSlice = 1;                           // s
+  static constexpr timespec moment{.tv_sec = 0, .tv_nsec = 200'000};  // how late a word is seen that no pipe tells of
 
   void sleep() {
     std::vector<pollfd>& ends = ends_;
@@ -107,30 +158,30 @@ class PagePipes::Patience {
     if (reads_) ends.push_back({pipes_.incoming_[at(owner_)].fd.get(), POLLIN, 0});
     for (std::size_t peer = 0; peer < pipes_.queues_.size(); ++peer)
       if (!pipes_.queues_[peer].given.empty()) ends.push_back({pipes_.outgoing_[peer].fd.get(), POLLOUT, 0});
-    (void)::poll(ends.data(), ends.size(), sliceMilliseconds);
+    (void)::ppoll(ends.data(), ends.size(), &moment, nullptr);
   }
 
   PagePipes& pipes_;
   int owner_;
   bool reads_;
   int turns_ = 0;
-  Stopwatch watch_;
+  double waited_ = 0;  // s
+  Stopwatch watch_;    // since the last turn
   std::vector<pollfd> ends_;
 };
 
 PagePipes::PagePipes(const NodeSegment& segment, int rank, Waiter& waiter, std::vector<int> processes)
     : segment_(segment), rank_(rank), waiter_(waiter), processes_(std::move(processes)) {}
 
-PagePipes::State PagePipes::state() noexcept {
-  if (state_ == State::none) return state_;
+void PagePipes::check() noexcept {
   const auto stands = [](const End& end) { return !end.fd.valid() || end.stands(); };
-  if (std::ranges::all_of(outgoing_, stands) && std::ranges::all_of(incoming_, stands)) return state_;
-  close();
-  return state_;
+  if (!std::ranges::all_of(outgoing_, stands) || !std::ranges::all_of(incoming_, stands)) close();
 }
 
 void PagePipes::advance(State all) noexcept {
-  if (isRefused_ || all < state_ || state_ == State::open) return;
+  if (state_ == State::refused) return;
+  if (all == State::refused) return close();
+  if (all < state_ || state_ == State::open) return;
   const Uncancelled whole;
   bool goesOn = false;
   try {
@@ -142,15 +193,12 @@ void PagePipes::advance(State all) noexcept {
   state_ = state_ == State::none ? State::offered : State::open;
 }
 
-bool PagePipes::offer() noexcept {
+bool PagePipes::offer() {
   const int ranks = segment_.geometry().ranks;
   if (ranks > mostPiped) return false;
-  const int each = slotsOf(ranks), wanted = each * (ranks - 1);
-  if (slotsTaken().fetch_add(wanted) + wanted > slotsOfProcess) {
-    slotsTaken().fetch_sub(wanted);
-    return false;
-  }
-  slots_ = wanted;
+  const int each = slotBudget().take(ranks - 1);
+  slots_ = each * (ranks - 1);
+  if (each == 0) return false;
   outgoing_.resize(at(ranks));
   incoming_.resize(at(ranks));
   queues_.resize(at(ranks));
@@ -166,7 +214,7 @@ bool PagePipes::offer() noexcept {
   return true;
 }
 
-bool PagePipes::open() noexcept {
+bool PagePipes::open() {
   for (int peer = 0; peer < segment_.geometry().ranks; ++peer) {
     if (peer == rank_) continue;
     const PipeOffer offer = segment_.pipeOffer(peer, rank_);
@@ -180,15 +228,14 @@ bool PagePipes::open() noexcept {
 
 void PagePipes::close() noexcept {
   const Uncancelled whole;
-  isRefused_ = true;
-  state_ = State::none;
+  state_ = State::refused;
   for (std::vector<End>* ends : {&outgoing_, &incoming_}) {
     for (End& end : *ends) giveUpReplaced(end.fd, end.id);
     ends->clear();
   }
   queues_.clear();
   feeding_ = 0;
-  slotsTaken().fetch_sub(std::exchange(slots_, 0));
+  slotBudget().giveBack(std::exchange(slots_, 0));
 }
 
 void PagePipes::give(int rank, const void* from, std::size_t bytes) {
@@ -208,11 +255,7 @@ bool PagePipes::feed(int rank) {
     const ssize_t count = ::vmsplice(outgoing_[at(rank)].fd.get(), &memory, 1, SPLICE_F_NONBLOCK);
     if (count < 0 && errno == EINTR) continue;
     if (count < 0 && errno == EAGAIN) return hasGiven;
-    if (count <= 0)
-      failErrno(
-          "cannot give rank {} the {} bytes at {} of rank {} through a pipe: what no other process may read is "
-          "not given; TACC_CMA=off does without",
-          waiter_.nameOf(rank), given.bytes, static_cast<const void*>(given.from), waiter_.nameOf(rank_));
+    if (count <= 0) failToGive(rank, given);
     hasGiven = true;
     given.from += count;
     given.bytes -= static_cast<std::size_t>(count);
@@ -222,6 +265,13 @@ bool PagePipes::feed(int rank) {
   queue.first = 0;
   --feeding_;
   return hasGiven;
+}
+
+void PagePipes::failToGive(int rank, const Given& given) const {
+  const int code = errno;
+  fail(taccSystemError, "cannot give rank {} the {} bytes at {} of rank {} through a pipe: {} (errno {}){}",
+       waiter_.nameOf(rank), given.bytes, static_cast<const void*>(given.from), waiter_.nameOf(rank_),
+       std::strerror(code), code, adviceFor(code));
 }
 
 bool PagePipes::feed() {

@@ -3,13 +3,13 @@
 // but each process asks the kernel for pages of its own memory alone, which takes it a third of the time that it needs
 // to find those of another one. With pages of 4 KiB a copy in the cache is 1.5 times as fast.
 //
-// A pipe an ordered pair. What is read comes in the order in which it was given, and is what the memory holds when it
-// is read: so the owner must leave it as it is until then. Who gives waits for no room: what a pipe does not take is
-// given later, whenever its owner waits for something here.
+// A pipe an ordered pair. What is read comes in the order in which it was given. The owner leaves the memory as it is
+// until then. Who gives waits for no room: what a pipe does not take is given later, whenever its owner waits for
+// something here.
 //
 // Pipes are made by the first calls that could use them. Each step is agreed on by what the ranks show each other in
 // their calls: a rank offers its ends, opens those of the others once all have offered theirs, and the pipes are used
-// once all have opened them. Where a rank cannot, they never are.
+// once all have opened them. Where a rank cannot, all close what they have.
 #pragma once
 
 #include <atomic>
@@ -26,8 +26,8 @@ namespace tacc {
 
 class PagePipes {
  public:
-  /// How far a rank has come. The least of all ranks' is how far all have.
-  enum class State : std::uint8_t { none, offered, open };
+  /// How far a rank has come; refused: it never will. The least of all ranks' is how far all have.
+  enum class State : std::uint8_t { refused, none, offered, open };
 
   /// `processes[r]`: rank r's pid.
   PagePipes(const NodeSegment& segment, int rank, Waiter& waiter, std::vector<int> processes);
@@ -35,9 +35,11 @@ class PagePipes {
   PagePipes(const PagePipes&) = delete;
   PagePipes& operator=(const PagePipes&) = delete;
 
-  /// This rank's, for the others to know. A program that has closed what is open here, as one does that becomes a
-  /// daemon, has none. Cost: two system calls a peer.
-  State state() noexcept;
+  /// This rank's, for the others to know.
+  State state() const noexcept { return state_; }
+  /// A program that has closed what is open here, as one does that becomes a daemon, has pipes no more. To be called
+  /// before others are told of the state in a call that may use them. Cost: two system calls a peer.
+  void check() noexcept;
   /// One step on, if it can be taken; `all`: the least of all ranks' states. Cost: about 30 us a peer, once.
   void advance(State all) noexcept;
 
@@ -69,18 +71,18 @@ class PagePipes {
   };
   class Patience;
 
-  bool offer() noexcept;
-  bool open() noexcept;
+  bool offer();
+  bool open();
   /// Gives what the pipes have room for. Whether that was anything.
   bool feed();
   bool feed(int rank);
+  [[noreturn]] void failToGive(int rank, const Given& given) const;
 
   NodeSegment segment_;
   int rank_;
   Waiter& waiter_;
   std::vector<int> processes_;
   State state_ = State::none;
-  bool isRefused_ = false;
   int slots_ = 0;  // of all that this rank writes
   std::vector<End> outgoing_, incoming_;
   std::vector<Queue> queues_;
