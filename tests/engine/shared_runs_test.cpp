@@ -209,7 +209,7 @@ TEST(SharedRuns, areRightAndRanksThatOnlyGiveHaveAPart) {
 }
 
 /// Blocks are larger than a pipe, so that all ranks give and read at once.
-TEST(PipedRuns, areRight) { EXPECT_EQ(runAll(drawCalls(20261130, 40, all), true), 0u); }
+TEST(PipedRuns, areRight) { EXPECT_EQ(runAll(drawCalls(20261130, 20, all), true), 0u); }
 
 }  // namespace
 }  // namespace tacc
