@@ -87,7 +87,7 @@ class Node {
       postLine(rank, signature, honest, true);
     }
     CallBuffers found;
-    (void)buffers_->run({}, [](int) { return UserBuffers{}; }, 0, found, {});
+    (void)buffers_->run({}, [](int) { return UserBuffers{}; }, 0, found, {}, {});
     other.join();
     third.join();
     base_ = buffers_->resolve(liar, {given_, libraryHeaderBytes}, 1);
@@ -150,7 +150,7 @@ class Node {
     const auto buffersOf = [&](int rank) { return usedBuffers(made, rank, ranks); };
     CallBuffers found;
     const int ahead = input.below(2) == 0 ? liar : -1;  // who may say that it does not wait for the others
-    const auto agreed = buffers_->run(buffersOf(self), buffersOf, 0, found, {.rank = ahead});
+    const auto agreed = buffers_->run(buffersOf(self), buffersOf, 0, found, {.rank = ahead}, {});
     for (int rank = 1; rank < ranks; ++rank) {
       const auto index = static_cast<std::size_t>(rank);
       if (agreed.facts.input == Access::mapped) check(rank, found.remoteSend[index], buffersOf(rank).sendBytes);
