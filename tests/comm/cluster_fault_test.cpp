@@ -212,7 +212,9 @@ class Misdirected {
 class LostFrames : public HostFaults {};
 
 TEST_P(LostFrames, aPairOfHostsThatLoseOnlyEachOtherIsNamed) {
-  Team team(fourHosts(), hosts(), body(-1, 1, streamOfCalls));
+  // Seconds: a frame that is lost is sent for the third time after 0.6 to 0.8.
+  constexpr double timeout = 2;
+  Team team(fourHosts(), hosts(), body(-1, timeout, streamOfCalls));
   team.awaitStage(1);
   std::this_thread::sleep_for(std::chrono::milliseconds(300));
   const Misdirected forth(fourHosts(), 2, 3), back(fourHosts(), 3, 2);

@@ -3,9 +3,7 @@
 #include "comm/cluster/network_endpoint.hpp"
 
 #include <gmock/gmock.h>
-#include <net/if.h>
 #include <sched.h>
-#include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -20,6 +18,7 @@
 #include <vector>
 
 #include "../support/child_process.hpp"
+#include "../support/loopback.hpp"
 #include "comm/bootstrap/connect.hpp"
 #include "core/error.hpp"
 #include "transports/tcp/tcp.hpp"
@@ -28,17 +27,10 @@ namespace tacc {
 namespace {
 
 using test::ChildProcess;
+using test::setLoopback;
 using testing::HasSubstr;
 
 constexpr int noNetwork = 77;  // status of a child
-
-bool setLoopback(bool isUp) {
-  ifreq interface {};
-  std::strcpy(interface.ifr_name, "lo");
-  interface.ifr_flags = isUp ? IFF_UP | IFF_RUNNING : 0;
-  const FileDescriptor socket(::socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0));
-  return ::ioctl(socket.get(), SIOCSIFFLAGS, &interface) == 0;
-}
 
 /// Its connections have broken.
 class BrokenTransport final : public NetworkTransport {
@@ -174,7 +166,7 @@ TEST(CutOffHost, IsNoDeath) {
     NetworkEndpoint endpoint(1, 2, std::make_unique<SilentTransport>(), *ranks.control, {.timeout = 60},
                              [] { return std::string("barrier()"); });
     if (!setLoopback(false)) return false;
-    ranks.control->reportStuck();  // what the network is to carry
+    ranks.control->reportStuck("is in a call");  // what the network is to carry
     Waiting waiting;
     std::string text = "no error";
     try {

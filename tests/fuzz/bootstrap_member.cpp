@@ -104,7 +104,7 @@ void useTree(Script& script, ControlTree tree) {
   for (RankIdentity& one : who) one.hostName.fill('h');
   ControlPlane plane(self, who, std::move(tree));
   (void)plane.nameOfRankZero();
-  plane.reportStuck();
+  plane.reportStuck("was in call 7");
   for (int look = 0; look < 4; ++look) {
     script.play();
     plane.poll([] { return std::string("was in call 7"); });

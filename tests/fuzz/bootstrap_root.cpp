@@ -93,7 +93,7 @@ void useTree(Script& script, ControlTree tree) {
   std::vector<RankIdentity> who(ranks);
   for (RankIdentity& one : who) one.hostName.fill('h');
   ControlPlane plane(0, who, std::move(tree));
-  plane.reportStuck();
+  plane.reportStuck("was in call 7");
   for (int look = 0; look < 4; ++look) {
     script.play();
     plane.poll([] { return std::string("was in call 7"); });

@@ -112,7 +112,7 @@ class Liars {
   void act(int what) {
     switch (what) {
       case 0:
-        return plane_->reportStuck();
+        return plane_->reportStuck("was in call 7");
       case 1:
         return plane_->announce(Error(taccSystemError, "no memory"));
       case 2:

@@ -1,18 +1,25 @@
-// How long a TCP connection waits for a host that is silent.
+// How long a TCP connection waits for a host that is silent, and what its kernel has confirmed.
 #include "transports/tcp/tcp.hpp"
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
+#include <sched.h>
 #include <sys/socket.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
+#include <chrono>
 #include <cstdlib>
 #include <set>
 #include <string>
+#include <thread>
 #include <vector>
+
+#include "../support/child_process.hpp"
+#include "../support/loopback.hpp"
 
 namespace tacc::test {
 namespace {
@@ -54,6 +61,50 @@ TEST(TcpSilence, AHostThatHasGoneIsNoticedThoughAnOperationMayWaitForEver) {
   EXPECT_EQ(secondsOf(socket), 7200);
   tuneTcpForData(socket.get(), silenceFor(1e9));
   EXPECT_NEAR(secondsOf(socket), 5 * 24 * 3600, 60);
+}
+
+/// A loopback connection whose other end never reads, in a network that is cut between two messages.
+bool tellsWhatIsConfirmed() {
+  const auto pause = [] { std::this_thread::sleep_for(std::chrono::milliseconds(100)); };
+  const InetAddress self(InetAddress::V4{127, 0, 0, 1}, 0);
+  const FileDescriptor listener = bindTcp(0, self), sender = bindTcp(0, self);
+  sockaddr_in place{};
+  socklen_t bytes = sizeof place;
+  if (::listen(listener.get(), 1) != 0 ||
+      ::getsockname(listener.get(), reinterpret_cast<sockaddr*>(&place), &bytes) != 0)
+    return false;
+  (void)::connect(sender.get(), reinterpret_cast<const sockaddr*>(&place), sizeof place);
+  const auto say = [&] { EXPECT_EQ(::send(sender.get(), "query", 5, 0), 5); };
+  pause();
+  EXPECT_FALSE(isUnconfirmed(sender.get(), 0)) << "nothing was sent";
+  const auto asked = std::chrono::steady_clock::now();
+  say();
+  pause();
+  EXPECT_FALSE(isUnconfirmed(sender.get(), 0)) << "the kernel has it, though nobody has read it";
+  if (!setLoopback(false)) return false;
+  say();
+  EXPECT_FALSE(
+      isUnconfirmed(sender.get(), std::chrono::duration<double>(std::chrono::steady_clock::now() - asked).count()))
+      << "a confirmation came since then";
+  pause();
+  EXPECT_TRUE(isUnconfirmed(sender.get(), 0.1));
+  return !testing::Test::HasFailure();
+}
+
+TEST(TcpConfirmation, IsTheKernelsAndNotTheProgramsThatReads) {
+  constexpr int noNetwork = 77;
+  ChildProcess child([] {
+    if (::unshare(CLONE_NEWNET) != 0 || !setLoopback(true)) ::_exit(noNetwork);
+    return tellsWhatIsConfirmed();
+  });
+  const int status = child.wait();
+  if (status == noNetwork) GTEST_SKIP() << "this process may not make networks";
+  EXPECT_EQ(status, 0);
+  int ends[2];
+  ASSERT_EQ(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends), 0);
+  const FileDescriptor one(ends[0]), other(ends[1]);
+  EXPECT_EQ(::send(one.get(), "query", 5, 0), 5);
+  EXPECT_FALSE(isUnconfirmed(one.get(), -1)) << "between processes of a host nothing is lost";
 }
 
 class TcpPorts : public testing::Test {

@@ -197,7 +197,7 @@ void NetworkEndpoint::checkInterrupt() const {
 void NetworkEndpoint::checkOthers(const NetworkActivity* activity, double still) {
   checkGone(activity, still);
   if (patience_.timeout <= 0 || still <= patience_.timeout) return;
-  if (!std::exchange(isStuck_, true)) control_.reportStuck();
+  if (!std::exchange(isStuck_, true)) control_.reportStuck(describeWait(activity));
   if (still > patience_.timeout + (control_.awaitsVerdict() ? askedSeconds : verdictSeconds))
     fail(taccTimeout, "{} does not answer, nor did anything arrive for {} s; rank {} {}", control_.nameOfRankZero(),
          patience_.timeout, rank_, describeWait(activity));

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "comm/control/failure.hpp"
+#include "transports/tcp/tcp.hpp"
 
 namespace tacc {
 namespace {
@@ -176,7 +177,7 @@ void ControlPlane::handleAnswer(const Message& message) {
   if (rank_ != 0) return sendUp(message.kind, makePayload(message.payload));
   if (message.kind == MessageKind::stuck) {
     if (!inquest_) openInquest();
-    inquest_->hear(origin);
+    inquest_->hear(origin, stateIn(restOf(message), who_.size()));
   } else if (inquest_) {
     inquest_->answer(origin, stateIn(restOf(message), who_.size()));
   }
@@ -261,9 +262,9 @@ void ControlPlane::announce(const Error& error) noexcept {
     if (payload == nullptr || !sendTo(link, MessageKind::announced, payload)) link.channel.sayLastWord();
 }
 
-void ControlPlane::reportStuck() {
+void ControlPlane::reportStuck(const std::string& doing) {
   const std::lock_guard lock(mutex_);
-  if (rank_ != 0) return sendUp(MessageKind::stuck, payloadOfRank(rank_, {}));
+  if (rank_ != 0) return sendUp(MessageKind::stuck, payloadOfState(rank_, RankState(doing)));
   if (!inquest_) openInquest();
 }
 
@@ -278,7 +279,10 @@ void ControlPlane::openInquest() {
 }
 
 void ControlPlane::concludeInquest(RankState own) {
-  const std::string verdict = inquest_->verdict(who_, parents_, std::move(own));
+  std::vector<int> unconfirmed;
+  for (const Link& link : links_)
+    if (link.channel.fd() >= 0 && isUnconfirmed(link.channel.fd(), inquest_->age())) unconfirmed.push_back(link.rank);
+  const std::string verdict = inquest_->verdict(who_, parents_, unconfirmed, std::move(own));
   hasFailed_ = true;
   const auto bytes = std::as_bytes(std::span(verdict));
   sendDown(MessageKind::verdict, makePayload({bytes.begin(), bytes.end()}));

@@ -5,8 +5,8 @@
 // Nothing runs by itself: poll() is called by ranks that wait. So a rank that computes does not answer, and that is
 // what the others are told of it; those behind it are not heard meanwhile either, and are not blamed for that.
 //
-// The inquest: a rank whose operation has timed out tells rank 0; rank 0 asks all ranks what they are doing, waits half
-// a second, and tells all what follows (inquest.hpp). Every rank then fails with the same sentence.
+// The inquest: a rank whose operation has timed out tells rank 0; rank 0 asks all ranks what they are doing, waits 0.4
+// seconds, and tells all what follows (inquest.hpp). Every rank then fails with the same sentence.
 #pragma once
 
 #include <poll.h>
@@ -52,8 +52,9 @@ class ControlPlane {
 
   /// Whether rank 0 has asked what this rank is doing: it lives, and its verdict is due. Thread safe.
   bool awaitsVerdict() const;
-  /// This rank's operation has timed out: begins an inquest. A later poll() throws the verdict.
-  void reportStuck();
+  /// This rank's operation has timed out: begins an inquest. A later poll() throws the verdict. `doing`: as in
+  /// RankState.
+  void reportStuck(const std::string& doing);
 
   /// The first rank that died without farewell, or whose connection the network gave up; or nothing. Thread safe.
   std::optional<int> deadRank() const;

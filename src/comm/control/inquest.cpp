@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <cstring>
+#include <iterator>
 
 #include "comm/control/failure.hpp"
 #include "core/error.hpp"
@@ -23,6 +24,14 @@ std::string describeRanks(const std::vector<RankIdentity>& who, const std::vecto
   for (std::size_t i = 0; i < std::min(ranks.size(), shown); ++i)
     text += (text.empty() ? "" : ", ") + describeRank(who, ranks[i]);
   return ranks.size() > shown ? fmt::format("{} and {} more", text, ranks.size() - shown) : text;
+}
+
+std::string describePairs(const std::vector<RankIdentity>& who, const std::vector<std::pair<int, int>>& pairs) {
+  std::string text;
+  for (std::size_t i = 0; i < std::min(pairs.size(), shown); ++i)
+    text += fmt::format("{}between {} and {}", i == 0 ? "" : ", ", describeRank(who, pairs[i].first),
+                        describeRank(who, pairs[i].second));
+  return pairs.size() > shown ? text + " and more pairs of hosts" : text;
 }
 
 }  // namespace
@@ -57,7 +66,11 @@ Inquest::Inquest(std::size_t ranks) : deadline_(answerSeconds), answers_(ranks),
 
 void Inquest::answer(int rank, RankState state) { answers_[static_cast<std::size_t>(rank)] = std::move(state); }
 
-void Inquest::hear(int rank) { heard_[static_cast<std::size_t>(rank)] = true; }
+void Inquest::hear(int rank, RankState state) { heard_[static_cast<std::size_t>(rank)] = std::move(state); }
+
+double Inquest::age() const {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - opened_).count();
+}
 
 bool Inquest::isOver() const {
   return deadline_.passed() ||
@@ -77,35 +90,48 @@ std::vector<int> Inquest::silentRanks(const std::vector<int>& parents) const {
   return silent;
 }
 
-std::string Inquest::blame(const std::vector<RankIdentity>& who, const std::vector<int>& silent) const {
+/// No other host has shown that it lives: its ranks are silent, and its kernel is. One host alone is as likely cut off
+/// as rank 0's own, also where it is that of a gateway, which keeps back what those behind it say.
+bool Inquest::isCutOff(const std::vector<RankIdentity>& who, const std::vector<int>& silent,
+                       const std::vector<int>& unconfirmed) const {
   const auto hostOf = [&](int rank) { return who[static_cast<std::size_t>(rank)].host; };
-  const auto isElsewhere = [&](int rank) { return hostOf(rank) != hostOf(0); };
-  bool isAlone = true;
-  for (int rank = 0; rank < static_cast<int>(who.size()); ++rank) {
-    const auto n = static_cast<std::size_t>(rank);
-    isAlone = isAlone && !(isElsewhere(rank) && (answers_[n] || heard_[n]));
-  }
-  // Several others, of which none keeps back what another says, are less often cut off than the one host of rank 0.
-  const auto one = std::ranges::find_if(silent, isElsewhere);
-  const bool areSeveral = one != silent.end() && std::any_of(one, silent.end(), [&](int rank) {
-                            return isElsewhere(rank) && hostOf(rank) != hostOf(*one);
-                          });
-  if (isAlone && areSeveral)
-    return fmt::format(
-        "{} got no answer from any other host within {} s: its own is cut off from the network, or all others "
-        "are stopped or not inside a tacc call: {}",
-        describeRank(who, 0), answerSeconds, describeRanks(who, silent));
-  if (std::ranges::all_of(silent, [this](int rank) { return heard_[static_cast<std::size_t>(rank)]; }))
-    return fmt::format(
-        "{} told that it waits, and did not answer within {} s: stopped since, or what is sent to its host is "
-        "lost, though what it sends arrives",
-        describeRanks(who, silent), answerSeconds);
-  return fmt::format("{} did not answer within {} s: stopped, cut off from the network, or not inside a tacc call",
-                     describeRanks(who, silent), answerSeconds);
+  for (std::size_t rank = 0; rank < who.size(); ++rank)
+    if (who[rank].host != who[0].host && (answers_[rank] || heard_[rank])) return false;
+  std::vector<int> others;
+  std::ranges::copy_if(silent, std::back_inserter(others), [&](int rank) { return hostOf(rank) != hostOf(0); });
+  const bool areSeveral = std::ranges::any_of(others, [&](int rank) { return hostOf(rank) != hostOf(others.front()); });
+  return areSeveral && std::ranges::all_of(
+                           others, [&](int rank) { return std::ranges::find(unconfirmed, rank) != unconfirmed.end(); });
 }
 
-/// One pair of ranks for each pair of hosts, and no more pairs than are shown; "" if there is none.
-std::string Inquest::lostPairs(const std::vector<RankIdentity>& who) const {
+std::string Inquest::blame(const std::vector<RankIdentity>& who, const std::vector<int>& silent,
+                           const std::vector<int>& unconfirmed) const {
+  const bool cutOff = isCutOff(who, silent, unconfirmed);
+  std::vector<int> beyond, heard, unheard;
+  for (const int rank : silent) {
+    const auto n = static_cast<std::size_t>(rank);
+    (cutOff && who[n].host != who[0].host ? beyond : heard_[n] ? heard : unheard).push_back(rank);
+  }
+  std::vector<std::string> sentences;
+  if (!beyond.empty())
+    sentences.push_back(
+        fmt::format("{} sends in vain: its host is cut off from the network, or all others are; no kernel confirms "
+                    "what is sent to {}",
+                    describeRank(who, 0), describeRanks(who, beyond)));
+  if (!heard.empty())
+    sentences.push_back(
+        fmt::format("{} told that it waits, and did not answer within {} s: stopped since, or it has gone on and is "
+                    "not inside a tacc call, or what is sent to its host is lost, though what it sends arrives",
+                    describeRanks(who, heard), answerSeconds));
+  if (!unheard.empty())
+    sentences.push_back(
+        fmt::format("{} did not answer within {} s: stopped, cut off from the network, or not inside a tacc call",
+                    describeRanks(who, unheard), answerSeconds));
+  return fmt::format("{}", fmt::join(sentences, "; "));
+}
+
+/// One pair of ranks for each pair of hosts; one pair more than are shown, if there are more.
+std::vector<std::pair<int, int>> Inquest::lostPairs(const std::vector<RankIdentity>& who) const {
   std::vector<std::pair<int, int>> pairs;
   const auto hostOf = [&](int rank) { return who[static_cast<std::size_t>(rank)].host; };
   for (std::size_t rank = 0; rank < answers_.size(); ++rank) {
@@ -115,29 +141,29 @@ std::string Inquest::lostPairs(const std::vector<RankIdentity>& who) const {
         return (hostOf(pair.first) == hostOf(low) && hostOf(pair.second) == hostOf(high)) ||
                (hostOf(pair.first) == hostOf(high) && hostOf(pair.second) == hostOf(low));
       });
-      if (!isKnown && pairs.size() <= shown) pairs.emplace_back(low, high);
+      if (!isKnown) pairs.emplace_back(low, high);
+      if (pairs.size() > shown) return pairs;
     }
   }
-  std::string text;
-  for (std::size_t i = 0; i < std::min(pairs.size(), shown); ++i)
-    text += fmt::format("{}between {} and {}", i == 0 ? "" : ", ", describeRank(who, pairs[i].first),
-                        describeRank(who, pairs[i].second));
-  return pairs.size() > shown ? text + " and more pairs of hosts" : text;
+  return pairs;
 }
 
-std::string Inquest::verdict(const std::vector<RankIdentity>& who, const std::vector<int>& parents, RankState own) {
+std::string Inquest::verdict(const std::vector<RankIdentity>& who, const std::vector<int>& parents,
+                             const std::vector<int>& unconfirmed, RankState own) {
   answer(0, std::move(own));
   std::string doing;
-  std::size_t count = 0;
-  for (std::size_t rank = 0; rank < answers_.size(); ++rank)
-    if (answers_[rank] && count++ < shown)
-      doing += fmt::format("{}rank {} {}", doing.empty() ? "" : "; ", rank, answers_[rank]->doing);
+  std::size_t answered = 0, heard = 0;  // those who are named are listed, however many have answered
+  for (std::size_t rank = 0; rank < answers_.size(); ++rank) {
+    const auto& state = answers_[rank] ? answers_[rank] : heard_[rank];
+    if (state && (answers_[rank] ? answered : heard)++ < shown)
+      doing += fmt::format("{}rank {} {}", doing.empty() ? "" : "; ", rank, state->doing);
+  }
   const std::vector<int> silent = silentRanks(parents);
-  if (!silent.empty()) return fmt::format("{}; meanwhile {}", blame(who, silent), doing);
-  const std::string lost = lostPairs(who);
+  if (!silent.empty()) return fmt::format("{}; meanwhile {}", blame(who, silent, unconfirmed), doing);
+  const auto lost = lostPairs(who);
   if (lost.empty()) return fmt::format("no rank gets on, though all answer: {}", doing);
   return fmt::format("no rank gets on, though all answer: the network loses what is sent {} (cable, firewall, MTU); {}",
-                     lost, doing);
+                     describePairs(who, lost), doing);
 }
 
 }  // namespace tacc

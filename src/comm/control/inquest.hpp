@@ -1,10 +1,12 @@
 // What rank 0 hears when it asks all ranks what they are doing, as an operation does not end, and what follows from it.
 //
-// A rank that does not answer is to blame, or the network between it and rank 0. One that has told by itself that it
-// waits, and then does not answer, is heard and hears nothing. Where all answer, the kernel of each host knows to which
-// others it sends in vain.
+// A rank that does not answer is to blame, or the network between it and rank 0. Of one that has told by itself that it
+// waits, at least what it sends arrives. A host whose kernel confirms the question is not cut off, whatever its ranks
+// do; where no other host does, rank 0's own may be the one that is. Where all answer, the kernel of each host knows to
+// which others it sends in vain.
 #pragma once
 
+#include <chrono>
 #include <cstddef>
 #include <optional>
 #include <span>
@@ -38,22 +40,30 @@ class Inquest {
 
   /// What the rank answers to rank 0's question.
   void answer(int rank, RankState state);
-  /// The rank has told by itself that its operation has timed out.
-  void hear(int rank);
+  /// The rank has told by itself that its operation has timed out. It may have gone on since.
+  void hear(int rank, RankState state);
   /// All have answered but rank 0 itself, or the time is up.
   bool isOver() const;
 
-  /// The sentence for all ranks. `parents`: by rank, between it and rank 0; `own`: rank 0's state.
-  std::string verdict(const std::vector<RankIdentity>& who, const std::vector<int>& parents, RankState own);
+  /// Seconds since rank 0 has asked.
+  double age() const;
+
+  /// The sentence for all ranks. `parents`: by rank, between it and rank 0; `unconfirmed`: ranks at the other ends of
+  /// rank 0's connections whose kernels have not confirmed the question; `own`: rank 0's state.
+  std::string verdict(const std::vector<RankIdentity>& who, const std::vector<int>& parents,
+                      const std::vector<int>& unconfirmed, RankState own);
 
  private:
   std::vector<int> silentRanks(const std::vector<int>& parents) const;
-  std::string blame(const std::vector<RankIdentity>& who, const std::vector<int>& silent) const;
-  std::string lostPairs(const std::vector<RankIdentity>& who) const;
+  bool isCutOff(const std::vector<RankIdentity>& who, const std::vector<int>& silent,
+                const std::vector<int>& unconfirmed) const;
+  std::string blame(const std::vector<RankIdentity>& who, const std::vector<int>& silent,
+                    const std::vector<int>& unconfirmed) const;
+  std::vector<std::pair<int, int>> lostPairs(const std::vector<RankIdentity>& who) const;
 
+  std::chrono::steady_clock::time_point opened_ = std::chrono::steady_clock::now();
   Deadline deadline_;
-  std::vector<std::optional<RankState>> answers_;
-  std::vector<bool> heard_;
+  std::vector<std::optional<RankState>> answers_, heard_;
 };
 
 }  // namespace tacc

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 #include <netinet/tcp.h>
+#include <sys/ioctl.h>
 #include <sys/random.h>
 #include <sys/socket.h>
 
@@ -30,6 +31,8 @@ constexpr int longestInterval = 32767;  // that the kernel takes
 constexpr double afterTimeout = 5;
 /// A single one may be chance.
 constexpr int retransmissionsInVain = 2;
+/// Milliseconds: the kernel tells the age of a confirmation in ticks of its clock.
+constexpr double tick = 20;
 
 void share(int socket) noexcept {
   setOption(socket, SOL_SOCKET, SO_REUSEADDR, 1);
@@ -176,6 +179,14 @@ bool isSentInVain(int fd) noexcept {
   tcp_info info{};
   socklen_t bytes = sizeof info;
   return ::getsockopt(fd, IPPROTO_TCP, TCP_INFO, &info, &bytes) == 0 && info.tcpi_retransmits >= retransmissionsInVain;
+}
+
+bool isUnconfirmed(int fd, double seconds) noexcept {
+  tcp_info info{};
+  socklen_t bytes = sizeof info;
+  int queued = 0;  // bytes: sent and not confirmed, or not even sent, as where there is no route
+  return ::getsockopt(fd, IPPROTO_TCP, TCP_INFO, &info, &bytes) == 0 &&
+         info.tcpi_last_ack_recv > seconds * 1000 + tick && ::ioctl(fd, TIOCOUTQ, &queued) == 0 && queued > 0;
 }
 
 }  // namespace tacc

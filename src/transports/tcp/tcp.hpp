@@ -51,4 +51,8 @@ void tuneTcpForData(int fd, double silence = leastSilence) noexcept;
 /// since: its host or the network loses them. An end that only does not read has confirmed that it gets them.
 bool isSentInVain(int fd) noexcept;
 
+/// The other end's kernel has not confirmed all that was sent, and nothing at all came from it in the last `seconds`.
+/// Whether a program there reads makes no difference. False for a socket that is not TCP.
+bool isUnconfirmed(int fd, double seconds) noexcept;
+
 }  // namespace tacc

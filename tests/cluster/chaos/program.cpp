@@ -313,7 +313,8 @@ bool isSabotaged(const Board& board, int rank, double since) {
 void judge(const Round& round, Board& board, int self, const std::vector<int>& members, const std::string& failure,
            double since) {
   if (isSabotaged(board, self, since)) return;
-  if (failure.find("no rank gets on, though all answer") != std::string::npos) {
+  const auto says = [&](const char* words) { return failure.find(words) != std::string::npos; };
+  if (says("no rank gets on, though all answer") || says("sends in vain: its host is cut off")) {
     // Of links: nobody is blamed, and rightly if one was cut.
     for (int rank = 0; rank < round.ranks; ++rank)
       if (isSabotaged(board, rank, since)) return;
