@@ -55,7 +55,7 @@ class BufferExchange {
   };
   struct Pipes {
     PagePipes* own = nullptr;  // null: they are not wanted
-    bool areChecked = false;   // this call may go through them
+    bool areChecked = false;   // it is looked whether they are still open
   };
   /// Posts this rank's buffers in the opened call, waits for all ranks' lines, and fills `buffers` with addresses that
   /// are good in this process. `buffersOf`: how large those of a rank are in this call. `seconds`: how long this rank

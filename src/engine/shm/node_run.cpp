@@ -92,10 +92,10 @@ void NodeRun::judgePosts() noexcept {
 }
 
 void NodeRun::open(std::uint64_t signature, const UserBuffers& mine, const std::function<UserBuffers(int)>& buffersOf,
-                   bool mayUsePipes, const BufferExchange::Ahead& ahead) {
+                   bool checksPipes, const BufferExchange::Ahead& ahead) {
   exchange_.begin(signature, linePayload);
   const BufferExchange::Agreed agreed =
-      buffers_.run(mine, buffersOf, lastSeconds_, places_, ahead, {&pipes_, mayUsePipes});
+      buffers_.run(mine, buffersOf, lastSeconds_, places_, ahead, {&pipes_, checksPipes});
   facts_ = agreed.facts;
   isAhead_ = agreed.isAhead;
   hasPipes_ = agreed.hasPipes;
@@ -135,7 +135,9 @@ CopyPolicyKind NodeRun::kindWithPipes() const noexcept {
   return cma_ == CmaMode::on ? CopyPolicyKind::cmaPiped : CopyPolicyKind::eitherPiped;
 }
 
-bool NodeRun::mayUsePipes(Collective collective, std::size_t bytes, bool inPlace) const noexcept {
+bool NodeRun::checksPipes(Collective collective, std::size_t bytes, bool inPlace) noexcept {
+  constexpr unsigned callsPerCheck = 16;  // each is half a microsecond a descriptor
+  if (largeCalls_++ % callsPerCheck != 0) return false;
   const auto policy = plannedPolicies_.settled(collective, kindWithPipes(), bytes, inPlace);
   return !policy || policy->throughPipes;
 }
@@ -145,7 +147,7 @@ LoweringFacts NodeRun::meet(const Call& call, std::uint64_t signature) {
   const std::size_t bytes = call.count * sizeOf(call.type);
   const UserBuffers mine = buffersOf(rank_);
   const bool isFromRoot = shapeOf(call.collective).send.usedBy == UsedBy::root;
-  open(signature, mine, buffersOf, mayUsePipes(call.collective, bytes, mine.inPlace),
+  open(signature, mine, buffersOf, checksPipes(call.collective, bytes, mine.inPlace),
        {.rank = isFromRoot ? call.root : -1, .isWanted = isFromRoot && rank_ == call.root && isRepeated(call, mine)});
   // Who reads memory of others through the kernel the ranks know from the last call.
   const CopyPolicyKind kind = isAhead_ ? last_.kind : kindOf(facts_.input, facts_.output);
@@ -168,7 +170,7 @@ LoweringFacts NodeRun::meet(const Call& call, std::uint64_t signature, const Use
                             const std::vector<UnequalBlocks>& blocks, std::size_t longest) {
   const auto buffersOf = [&](int peer) { return unequalBuffers(call, blocks[static_cast<std::size_t>(peer)], peer); };
   const std::size_t bytes = longest * sizeOf(call.type);
-  open(signature, mine, buffersOf, mayUsePipes(call.collective, bytes, mine.inPlace));
+  open(signature, mine, buffersOf, checksPipes(call.collective, bytes, mine.inPlace));
   last_ = {};
   facts_.output = Access::staged;  // where a block begins in a peer's output only that rank knows
   usePolicy(call.collective, kindOf(facts_.input, facts_.input), bytes);

@@ -84,11 +84,12 @@ class NodeRun {
   /// Takes the times of the last row of these that was timed, if all ranks have told theirs and none told another's
   /// since.
   void judgePosts() noexcept;
-  /// `mayUsePipes`: this call, as far as is known before its ranks have met.
+  /// `checksPipes`: the pipes are looked at before the ranks meet.
   void open(std::uint64_t signature, const UserBuffers& mine, const std::function<UserBuffers(int)>& buffersOf,
-            bool mayUsePipes, const BufferExchange::Ahead& ahead = {});
-  /// Whether a call of that length, which finds pipes, may go through them.
-  bool mayUsePipes(Collective collective, std::size_t bytes, bool inPlace) const noexcept;
+            bool checksPipes, const BufferExchange::Ahead& ahead = {});
+  /// Whether it is to be looked whether the pipes are still open: now and then, in calls of a length that may go
+  /// through them. A program that closes what is the library's gets an error in other calls.
+  bool checksPipes(Collective collective, std::size_t bytes, bool inPlace) noexcept;
   CopyPolicyKind kindWithPipes() const noexcept;
   /// Whether a call in which all data come from its root is as the last planned one, so that the root need not wait for
   /// the others: they know all that it would tell them.
@@ -117,6 +118,7 @@ class NodeRun {
   std::uint32_t timedCall_ = 0;           // number of its last call; 0: none
   Stopwatch postWatch_;                   // since the first of the row that goes on
   CopyPolicyTuner plannedPolicies_;       // the same state on all ranks
+  unsigned largeCalls_ = 0;               // so far
   float lastSeconds_ = 0;                 // of this rank's last planned call
   CallBuffers places_;                    // of the call that goes on
   LoweringFacts facts_;                   // the same

@@ -38,7 +38,7 @@ class PagePipes {
   /// This rank's, for the others to know.
   State state() const noexcept { return state_; }
   /// A program that has closed what is open here, as one does that becomes a daemon, has pipes no more. To be called
-  /// before others are told of the state in a call that may use them. Cost: two system calls a peer.
+  /// before others are told of the state. Cost: two system calls a peer.
   void check() noexcept;
   /// One step on, if it can be taken; `all`: the least of all ranks' states. Cost: about 30 us a peer, once.
   void advance(State all) noexcept;
