@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <cstring>
 #include <mutex>
@@ -153,12 +154,12 @@ class PagePipes::Patience {
   static constexpr timespec moment{.tv_sec = 0, .tv_nsec = 200'000};  // how late a word is seen that no pipe tells of
 
   void sleep() {
-    std::vector<pollfd>& ends = ends_;
-    ends.clear();
-    if (reads_) ends.push_back({pipes_.incoming_[at(owner_)].fd.get(), POLLIN, 0});
+    std::array<pollfd, mostPiped + 1> ends;
+    nfds_t count = 0;
+    if (reads_) ends[count++] = {pipes_.incoming_[at(owner_)].fd.get(), POLLIN, 0};
     for (std::size_t peer = 0; peer < pipes_.queues_.size(); ++peer)
-      if (!pipes_.queues_[peer].given.empty()) ends.push_back({pipes_.outgoing_[peer].fd.get(), POLLOUT, 0});
-    (void)::ppoll(ends.data(), ends.size(), &moment, nullptr);
+      if (!pipes_.queues_[peer].given.empty()) ends[count++] = {pipes_.outgoing_[peer].fd.get(), POLLOUT, 0};
+    (void)::ppoll(ends.data(), count, &moment, nullptr);
   }
 
   PagePipes& pipes_;
@@ -167,7 +168,6 @@ class PagePipes::Patience {
   int turns_ = 0;
   double waited_ = 0;  // s
   Stopwatch watch_;    // since the last turn
-  std::vector<pollfd> ends_;
 };
 
 PagePipes::PagePipes(const NodeSegment& segment, int rank, Waiter& waiter, std::vector<int> processes)
@@ -202,6 +202,8 @@ bool PagePipes::offer() {
   outgoing_.resize(at(ranks));
   incoming_.resize(at(ranks));
   queues_.resize(at(ranks));
+  constexpr std::size_t likely = 64;  // left for one peer, of a call in chunks
+  for (Queue& queue : queues_) queue.given.reserve(likely);
   for (int peer = 0; peer < ranks; ++peer) {
     if (peer == rank_) continue;
     End& end = outgoing_[at(peer)];
