@@ -176,8 +176,7 @@ const std::vector<Row>& table() {
        readChunkSize},
       {{"TACC_CMA", wordsOf(cmaModes), "auto",
         "Whether ranks read each other's private memory through the kernel; auto: where a probe shows that it works; "
-        "pipes: "
-        "always through pipes, where ranks have them."},
+        "pipes: always through pipes, where ranks have them."},
        true,
        [](std::string_view text, Environment& e) { return choose(cmaModes, text, e.cma); }},
       {{"TACC_DYNAMIC", wordsOf(switches), "as configured, on",

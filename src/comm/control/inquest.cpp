@@ -68,10 +68,6 @@ void Inquest::answer(int rank, RankState state) { answers_[static_cast<std::size
 
 void Inquest::hear(int rank, RankState state) { heard_[static_cast<std::size_t>(rank)] = std::move(state); }
 
-double Inquest::age() const {
-  return std::chrono::duration<double>(std::chrono::steady_clock::now() - opened_).count();
-}
-
 bool Inquest::isOver() const {
   return deadline_.passed() ||
          std::all_of(answers_.begin() + 1, answers_.end(), [](const auto& answer) { return answer.has_value(); });

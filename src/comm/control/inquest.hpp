@@ -6,7 +6,6 @@
 // which others it sends in vain.
 #pragma once
 
-#include <chrono>
 #include <cstddef>
 #include <optional>
 #include <span>
@@ -17,6 +16,7 @@
 #include "comm/bootstrap/channel.hpp"
 #include "comm/bootstrap/wait.hpp"
 #include "comm/hosts.hpp"
+#include "core/stopwatch.hpp"
 
 namespace tacc {
 
@@ -46,7 +46,7 @@ class Inquest {
   bool isOver() const;
 
   /// Seconds since rank 0 has asked.
-  double age() const;
+  double age() const { return opened_.seconds(); }
 
   /// The sentence for all ranks. `parents`: by rank, between it and rank 0; `unconfirmed`: ranks at the other ends of
   /// rank 0's connections whose kernels have not confirmed the question; `own`: rank 0's state.
@@ -61,7 +61,7 @@ class Inquest {
                     const std::vector<int>& unconfirmed) const;
   std::vector<std::pair<int, int>> lostPairs(const std::vector<RankIdentity>& who) const;
 
-  std::chrono::steady_clock::time_point opened_ = std::chrono::steady_clock::now();
+  Stopwatch opened_;
   Deadline deadline_;
   std::vector<std::optional<RankState>> answers_, heard_;
 };

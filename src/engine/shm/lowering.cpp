@@ -1,5 +1,5 @@
 #include <algorithm>
-#include <array>
+#include <compare>
 #include <map>
 #include <unordered_set>
 #include <utility>
@@ -86,25 +86,33 @@ class Lowering {
     return chooseDeliveries(plan_, analysis_, order, facts_) == delivered_;
   }
 
-  bool isPiped(const Delivered& d) const { return d.delivery == Delivery::byReference && accessOf(d) == Access::cma; }
+  /// Whether a message is read through the kernel, or where pipes are used, through one.
+  bool goesThroughKernel(const Delivered& d) const {
+    return d.delivery == Delivery::byReference && accessOf(d) == Access::cma;
+  }
 
   /// Whether all that would go through a pipe is read in the order in which it is given, for all schedules: the rounds
   /// between the two are the same for all messages of a pair, and no step has two of them.
   bool comesInOrder() const {
-    // The round of who gives, whether after its step, the step; round and step of who reads.
-    using Message = std::array<int, 5>;
+    struct Message {
+      int sendRound;
+      bool isAfterStep;  // given when its step is done, and not at once
+      int sendStep, receiveRound, receiveStep;
+      auto operator<=>(const Message&) const = default;  // the order in which they are given
+    };
     std::map<std::pair<int, int>, std::vector<Message>> pairs;
     for (const Delivered& d : delivered_) {
       const PlanAnalysis::Message& m = d.message;
-      if (isPiped(d))
+      if (goesThroughKernel(d))
         pairs[{m.sender, m.receiver}].push_back(
-            {analysis_.sendRound(m), d.isThereBefore ? 0 : 1, m.sendStep, analysis_.receiveRound(m), m.receiveStep});
+            {analysis_.sendRound(m), !d.isThereBefore, m.sendStep, analysis_.receiveRound(m), m.receiveStep});
     }
     for (auto& [pair, messages] : pairs) {
       std::ranges::sort(messages);
       for (std::size_t i = 1; i < messages.size(); ++i) {
         const Message &before = messages[i - 1], &after = messages[i];
-        if (after[3] - after[0] != before[3] - before[0] || after[4] <= before[4] || after[2] == before[2])
+        if (after.receiveRound - after.sendRound != before.receiveRound - before.sendRound ||
+            after.receiveStep <= before.receiveStep || after.sendStep == before.sendStep)
           return false;
       }
     }
@@ -147,7 +155,7 @@ class Lowering {
     if (!usesPipes_) return;
     const auto round = static_cast<std::size_t>(step.round);
     for (const Delivered* d : outgoing_[id])
-      if (isPiped(*d))
+      if (goesThroughKernel(*d))
         (d->isThereBefore ? atOnce_[round] : program_.rounds[round].operations)
             .push_back({step.block,
                         step.blockCount,
@@ -195,7 +203,7 @@ class Lowering {
       return {Place::Kind::slot, sender, slotOf_[static_cast<std::size_t>(d.message.sendStep)]};
     const bool isInput = d.from.kind == Kind::input;
     if (accessOf(d) == Access::cma) operation.readsThroughKernel = true;
-    if (usesPipes_ && isPiped(d)) return {Place::Kind::pipe, sender, 0};
+    if (usesPipes_ && goesThroughKernel(d)) return {Place::Kind::pipe, sender, 0};
     return {isInput ? Place::Kind::remoteInput : Place::Kind::remoteOutput, sender, d.from.index};
   }
 
@@ -204,7 +212,7 @@ class Lowering {
   /// Whether a message is read through the kernel, as it is and to one place, from a rank that receives nothing and so
   /// has nothing to do meanwhile. The same at both ends.
   bool isShared(const Delivered& d) const {
-    if (!isPiped(d) || usesPipes_) return false;
+    if (!goesThroughKernel(d) || usesPipes_) return false;
     const auto id = static_cast<std::size_t>(d.message.receiveStep);
     const Step& step = *analysis_.steps[id].step;
     return step.sources.size() == 1 && step.destinations.size() == 1 && slotOf_[id] < 0 &&
