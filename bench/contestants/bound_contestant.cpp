@@ -39,7 +39,7 @@ char* BoundContestant::map(size_t offset, size_t bytes) {
   return static_cast<char*>(start);
 }
 
-void* BoundContestant::allocate(size_t bytes) {
+void* BoundContestant::allocate(size_t bytes, bool) {
   const size_t rounded = (bytes + hugePage - 1) / hugePage * hugePage;
   const size_t total = rounded * static_cast<size_t>(ranks_);
   const size_t offset = hugePage + pools_.size() * total;

@@ -21,7 +21,7 @@ class BoundContestant : public Contestant {
   int rank() const override { return rank_; }
   int ranks() const override { return ranks_; }
   void join(const std::string&) override {}
-  void* allocate(size_t bytes) override;
+  void* allocate(size_t bytes, bool smallPages) override;
   void release(void*, size_t) override {}
   /// Plain stores (0) and, where the machine has them, stores that bypass the cache (1).
   int variants(const Task& task) const override;

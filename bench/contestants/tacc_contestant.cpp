@@ -61,10 +61,10 @@ void TaccContestant::makeLanes() {
   }
 }
 
-void* TaccContestant::allocate(size_t bytes) {
+void* TaccContestant::allocate(size_t bytes, bool smallPages) {
   void* buffer = nullptr;
   if (!settings_.libraryMemory) {
-    buffer = Contestant::allocate(bytes);
+    buffer = Contestant::allocate(bytes, smallPages);
     if (settings_.registers) require(taccCommRegister(comm_, buffer, bytes, &registrations_[buffer]));
     return buffer;
   }

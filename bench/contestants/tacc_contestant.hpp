@@ -36,7 +36,7 @@ class TaccContestant : public Contestant {
   int ranks() const override { return ranks_; }
   std::string secret() override;
   void join(const std::string& secret) override;
-  void* allocate(size_t bytes) override;
+  void* allocate(size_t bytes, bool smallPages) override;
   void release(void* buffer, size_t bytes) override;
   int variants(const Task&) const override { return 1; }
   void run(const Call& call) override;

@@ -77,8 +77,10 @@ void declare(CLI::App& app, GivenWords& words, Options& options) {
       ->check(CLI::Range(1, 4096));
   app.add_option("--algo", options.algorithm, "force this algorithm of tacc");
   app.add_flag("--explain", options.explains, "tell on standard error why tacc runs each size as it does");
-  app.add_option("--memory", words.memory, "tacc's buffers: private, or library (taccMemAlloc) (private)")
-      ->check(CLI::IsMember({"private", "library"}));
+  app.add_option("--memory", words.memory,
+                 "buffers: private, on huge pages where the kernel has them; small-pages, private without them; or "
+                 "library, tacc's from taccMemAlloc (private)")
+      ->check(CLI::IsMember({"private", "small-pages", "library"}));
   app.add_flag("--threads", options.threads, "tacc's ranks are threads of one process");
   app.add_option("-p,--parallel_init", options.parallelInit, "1: such threads join each by itself (0)")
       ->check(CLI::IsMember({0, 1}));
@@ -264,6 +266,7 @@ void understand(const GivenWords& words, Options& options) {
   if (options.collective->kind == Kind::barrier) options.types = {taccFloat32};
   if (!options.collective->rooted) options.roots = {0};
   options.libraryMemory = words.memory == "library";
+  options.smallPages = words.memory == "small-pages";
   if (!words.pool.empty()) options.poolBytes = tools::parseSize(words.pool);
   const bool isAllReduce = options.collective->kind == Kind::allReduce;
   if (options.bound && !isAllReduce && !options.cluster)

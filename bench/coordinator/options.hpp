@@ -45,6 +45,7 @@ struct Options {
   std::string algorithm;
   bool explains = false;
   bool libraryMemory = false;
+  bool smallPages = false;  ///< of private memory, instead of huge ones where there are any
   bool threads = false;
   bool parallelInit = false;  ///< threads join each by itself
   bool registers = false;     ///< private memory is made shared
@@ -64,8 +65,8 @@ struct Options {
   bool appends = false;  ///< to jsonFile, a line a run
   std::string plotFile;
 
-  /// "private" or "library".
-  const char* memoryName() const { return libraryMemory ? "library" : "private"; }
+  /// As --memory names it.
+  const char* memoryName() const { return libraryMemory ? "library" : smallPages ? "small-pages" : "private"; }
 };
 
 /// Reads the command line of a process that is a rank of `job`, or that starts ranks itself. Prints the usage and

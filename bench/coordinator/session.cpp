@@ -124,7 +124,7 @@ class Session {
       progress_.show("starting " + name);
       teams_.push_back(venue.start(name));
       teams_.back()->join();
-      teams_.back()->command(fmt::format("{} {}", allocateCommand, pool));
+      teams_.back()->command(fmt::format("{} {} {:d}", allocateCommand, pool, options.smallPages));
     }
     contest_.reference = teams_[0].get();
     for (size_t i = 0; i < options.peers.size(); ++i) contest_.peers.push_back(teams_[i + 1].get());

@@ -12,13 +12,13 @@ namespace tacc::bench {
 
 std::string Contestant::share(const std::string&) { throw std::logic_error("this library shares no words"); }
 
-void* Contestant::allocate(size_t bytes) {
+void* Contestant::allocate(size_t bytes, bool smallPages) {
   constexpr size_t hugePage = size_t{2} << 20;
   void* buffer = nullptr;
   if (const int error = ::posix_memalign(&buffer, hugePage, bytes); error != 0)
     throw std::system_error(error, std::generic_category(), "cannot allocate " + std::to_string(bytes) + " bytes");
   // Advice only: without huge pages all contestants have small ones.
-  ::madvise(buffer, bytes, MADV_HUGEPAGE);
+  ::madvise(buffer, bytes, smallPages ? MADV_NOHUGEPAGE : MADV_HUGEPAGE);
   std::memset(buffer, 0, bytes);
   return buffer;
 }

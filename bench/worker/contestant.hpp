@@ -35,9 +35,9 @@ class Contestant {
   /// What rank 0 gives, on all ranks, by means of the library itself, which must not need join() for that.
   virtual std::string share(const std::string& word);
 
-  /// Buffers for sending or receiving, zeroed and touched. All contestants use private memory on huge pages where the
-  /// kernel grants them, unless their own allocation is the point.
-  virtual void* allocate(size_t bytes);
+  /// Buffers for sending or receiving, zeroed and touched. All contestants use private memory, on huge pages where the
+  /// kernel grants them or on small ones only, unless their own allocation is the point.
+  virtual void* allocate(size_t bytes, bool smallPages);
   virtual void release(void* buffer, size_t bytes);
 
   /// In how many ways the library can be asked to do `task`; the coordinator times each and keeps the fastest. 0: the

@@ -15,7 +15,7 @@ namespace tacc::bench {
 /// and is then told, one at a time, and answers "ok ..." or "error MESSAGE" to each:
 ///   join SECRET                                 the id that rank 0 said, or "-"
 ///   share WORD                                  answered by the WORD of rank 0
-///   allocate BYTES                              per direction
+///   allocate BYTES SMALLPAGES                   per direction
 ///   prepare COLLECTIVE TYPE OP ROOT COUNT       answered by the number of variants, 0: not offered
 ///   time PLACE VARIANT WARMUP ITERATIONS CHECK AGGREGATE PERCALL
 ///                                               answered by SECONDS CPUSECONDS WRONG ALGORITHM [CALL...]

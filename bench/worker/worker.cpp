@@ -8,6 +8,8 @@
 #include <csignal>
 #include <cstdio>
 #include <cstring>
+#include <sstream>
+#include <utility>
 
 #include "worker/element.hpp"
 
@@ -32,9 +34,11 @@ std::string oneLine(std::string text) {
 
 }  // namespace
 
-Worker::~Worker() {
-  if (sendPool_ != nullptr) contestant_.release(sendPool_, poolBytes_);
-  if (recvPool_ != nullptr) contestant_.release(recvPool_, poolBytes_);
+Worker::~Worker() { release(); }
+
+void Worker::release() {
+  for (char** pool : {&sendPool_, &recvPool_})
+    if (*pool != nullptr) contestant_.release(std::exchange(*pool, nullptr), poolBytes_);
 }
 
 bool Worker::serve() {
@@ -56,16 +60,19 @@ std::string Worker::obey(const std::string& line) {
   const std::string command = line.substr(0, line.find(' '));
   if (command == joinCommand) return contestant_.join(argument(line)), "";
   if (command == shareCommand) return contestant_.share(argument(line));
-  if (command == allocateCommand) return allocate(std::stoull(argument(line))), "";
+  if (command == allocateCommand) return allocate(argument(line)), "";
   if (command == prepareCommand) return prepare(Task::decode(line));
   if (command == timeCommand) return time(Block::decode(line)).encode();
   throw std::invalid_argument("unexpected command \"" + line + "\"");
 }
 
-void Worker::allocate(size_t bytes) {
-  poolBytes_ = bytes;
-  sendPool_ = static_cast<char*>(contestant_.allocate(bytes));
-  recvPool_ = static_cast<char*>(contestant_.allocate(bytes));
+void Worker::allocate(const std::string& arguments) {
+  release();
+  std::istringstream words(arguments);
+  bool smallPages = false;
+  if (!(words >> poolBytes_ >> smallPages)) throw std::invalid_argument("cannot allocate \"" + arguments + "\"");
+  sendPool_ = static_cast<char*>(contestant_.allocate(poolBytes_, smallPages));
+  recvPool_ = static_cast<char*>(contestant_.allocate(poolBytes_, smallPages));
 }
 
 std::string Worker::prepare(const Task& task) {

@@ -27,7 +27,8 @@ class Worker {
 
  private:
   std::string obey(const std::string& line);
-  void allocate(size_t bytes);
+  void allocate(const std::string& arguments);
+  void release();
   std::string prepare(const Task& task);
   Timing time(const Block& block);
   int64_t runAndCheckInPlace(const Block& block);

@@ -2,8 +2,12 @@
 
 #include <gtest/gtest.h>
 #include <sys/socket.h>
+#include <unistd.h>
 
+#include <cstdint>
+#include <cstdio>
 #include <cstring>
+#include <fstream>
 #include <set>
 #include <stdexcept>
 #include <thread>
@@ -42,6 +46,19 @@ class LoneContestant : public Contestant {
   int barriers = 0;
   int groups = 0;
 };
+
+/// What the kernel's table of this process says of the mapping that `address` is in, as in "rd wr mr mw me ac hg ".
+std::string mappingFlags(const void* address) {
+  const auto at = reinterpret_cast<uintptr_t>(address);
+  std::ifstream table("/proc/self/smaps");
+  bool isIn = false;
+  for (std::string line; std::getline(table, line);) {
+    uintptr_t begin = 0, end = 0;
+    if (std::sscanf(line.c_str(), "%lx-%lx ", &begin, &end) == 2) isIn = begin <= at && at < end;
+    if (isIn && line.rfind("VmFlags:", 0) == 0) return line;
+  }
+  return "";
+}
 
 /// The coordinator's end of a worker that runs in a thread.
 class WorkerTest : public testing::Test {
@@ -91,7 +108,7 @@ TEST_F(WorkerTest, introducesItselfAndJoins) {
 
 TEST_F(WorkerTest, timesWithWarmupAndFindsNothingWrong) {
   hear();
-  ask("allocate 4096");
+  ask("allocate 4096 0");
   EXPECT_EQ(ask("prepare allreduce float sum 0 100"), "ok 2");
   const Timing timing = time("time 0 1 2 5 1 1 0");
   EXPECT_EQ(timing.wrong, 0);
@@ -105,7 +122,7 @@ TEST_F(WorkerTest, timesWithWarmupAndFindsNothingWrong) {
 
 TEST_F(WorkerTest, movesThroughThePool) {
   hear();
-  ask("allocate 4096");
+  ask("allocate 4096 0");
   ask("prepare broadcast float sum 0 100");
   time("time 0 0 0 50 1 1 0");
   end();
@@ -113,10 +130,24 @@ TEST_F(WorkerTest, movesThroughThePool) {
   EXPECT_EQ(contestant_.used.size(), 9U);
 }
 
+TEST_F(WorkerTest, takesHugePagesOrSmallOnesAsItIsTold) {
+  if (::access("/sys/kernel/mm/transparent_hugepage/enabled", F_OK) != 0) GTEST_SKIP() << "a kernel without huge pages";
+  hear();
+  for (const bool small : {false, true}) {
+    ask(small ? "allocate 4194304 1" : "allocate 4194304 0");
+    ask("prepare broadcast float sum 0 100");
+    contestant_.used.clear();
+    time("time 0 0 0 1 1 1 0");
+    const std::string flags = mappingFlags(*contestant_.used.begin());
+    EXPECT_NE(flags.find(small ? " nh" : " hg"), std::string::npos) << flags;
+  }
+  EXPECT_EQ(ask("allocate 4194304"), "error cannot allocate \"4194304\"");
+}
+
 TEST_F(WorkerTest, seesBrokenResults) {
   contestant_.corrupt = true;
   hear();
-  ask("allocate 4096");
+  ask("allocate 4096 0");
   ask("prepare allreduce int32 sum 0 100");
   EXPECT_EQ(time("time 0 0 0 3 1 1 0").wrong, 1);
   EXPECT_EQ(time("time 1 0 0 3 1 1 0").wrong, 1);
@@ -125,7 +156,7 @@ TEST_F(WorkerTest, seesBrokenResults) {
 
 TEST_F(WorkerTest, callsOfAGroupCountEachAndIterationsAreTimedByThemselves) {
   hear();
-  ask("allocate 4096");
+  ask("allocate 4096 0");
   ask("prepare allreduce float sum 0 100");
   const Timing timing = time("time 0 0 1 5 1 3 1");
   EXPECT_EQ(timing.wrong, 0);
@@ -141,14 +172,14 @@ TEST_F(WorkerTest, callsOfAGroupCountEachAndIterationsAreTimedByThemselves) {
 
 TEST_F(WorkerTest, saysWhatTheContestantDoesNotOffer) {
   hear();
-  ask("allocate 4096");
+  ask("allocate 4096 0");
   EXPECT_EQ(ask("prepare allreduce bfloat16 sum 0 100"), "ok 0");
 }
 
 TEST_F(WorkerTest, tellsTheContestantsErrorInOneLineAndEnds) {
   contestant_.failAfter = 2;
   hear();
-  ask("allocate 4096");
+  ask("allocate 4096 0");
   ask("prepare allreduce float sum 0 100");
   EXPECT_EQ(ask("time 0 0 0 5 1 1 0"), "error no more");
   EXPECT_EQ(hear(), "closed");
@@ -158,7 +189,7 @@ TEST_F(WorkerTest, tellsTheContestantsErrorInOneLineAndEnds) {
 
 TEST_F(WorkerTest, refusesWhatDoesNotFitOrIsNoCommand) {
   hear();
-  ask("allocate 64");
+  ask("allocate 64 0");
   EXPECT_NE(ask("prepare allreduce float sum 0 100").find("do not fit"), std::string::npos);
 }
 
