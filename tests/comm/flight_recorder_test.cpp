@@ -5,12 +5,14 @@
 #include <unistd.h>
 
 #include <cstdio>
+#include <filesystem>
 #include <fstream>
 #include <iterator>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
+#include "core/log.hpp"
 #include "engine/signature.hpp"
 
 namespace tacc {
@@ -20,21 +22,33 @@ std::uint64_t allReduceOf(std::size_t count) {
   return makeSignature(Collective::allReduce, taccFloat32, taccSum, 0, count);
 }
 
+/// What a recorder writes at its end goes away with this.
+class TraceFiles {
+ public:
+  const std::string base = testing::TempDir() + "flight-" + std::to_string(::getpid());
+  ~TraceFiles() {
+    for (const auto& file : std::filesystem::directory_iterator(testing::TempDir()))
+      if (file.path().string().rfind(base, 0) == 0) std::filesystem::remove(file.path());
+  }
+};
+
 TEST(FlightRecorder, KeepsTheLastThousandInOrder) {
-  FlightRecorder recorder(3, "");
+  const TraceFiles files;
+  FlightRecorder recorder(3, files.base);
   for (std::size_t i = 1; i <= 1500; ++i) {
     recorder.begin(allReduceOf(i));
     recorder.end();
   }
   const std::string text = recorder.text();
-  EXPECT_EQ(text.find("(count 500,"), std::string::npos);
-  EXPECT_NE(text.find("(count 501,"), std::string::npos);
-  EXPECT_LT(text.find("(count 501,"), text.find("(count 1500,"));
-  EXPECT_NE(text.find("the last 1000 of 1500"), std::string::npos);
+  EXPECT_EQ(text.find("(count 476,"), std::string::npos);
+  EXPECT_NE(text.find("(count 477,"), std::string::npos);
+  EXPECT_LT(text.find("(count 477,"), text.find("(count 1500,"));
+  EXPECT_NE(text.find("the last 1024 of 1500"), std::string::npos);
 }
 
 TEST(FlightRecorder, TheChromeTraceIsJsonWithTimesThatFollowEachOther) {
-  FlightRecorder recorder(1, "");
+  const TraceFiles files;
+  FlightRecorder recorder(1, files.base);
   for (std::size_t i = 1; i <= 3; ++i) {
     recorder.begin(i == 2 ? 0 : allReduceOf(i));
     recorder.end();
@@ -52,6 +66,27 @@ TEST(FlightRecorder, TheChromeTraceIsJsonWithTimesThatFollowEachOther) {
   }
   EXPECT_NE(events[4]["name"].get<std::string>().find("rank 2 \"stopped\""), std::string::npos);
   EXPECT_NE(recorder.text().find("failed"), std::string::npos);
+}
+
+TEST(FlightRecorder, WithoutATraceItLogsTheLastFew) {
+  const LogLevel before = logLevel();
+  setLogLevel(LogLevel::warn);
+  testing::internal::CaptureStderr();
+  {
+    FlightRecorder recorder(2, "");
+    for (std::size_t i = 1; i <= 20; ++i) {
+      recorder.begin(allReduceOf(i));
+      recorder.end();
+    }
+    recorder.fail(taccTimeout, "too late");
+    recorder.fail(taccTimeout, "said once");
+  }
+  const std::string line = testing::internal::GetCapturedStderr();
+  setLogLevel(before);
+  EXPECT_EQ(line.find("(count 12,"), std::string::npos) << line;
+  EXPECT_NE(line.find("too late (last operations: allreduce(count 13, float, sum), "), std::string::npos) << line;
+  EXPECT_NE(line.find("(count 20, float, sum); TACC_TRACE=FILE writes the last 1024)"), std::string::npos) << line;
+  EXPECT_EQ(line.find("said once"), std::string::npos) << line;
 }
 
 TEST(FlightRecorder, WritesBothFilesAtItsEnd) {

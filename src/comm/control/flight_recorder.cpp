@@ -4,7 +4,6 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <atomic>
 #include <cerrno>
 #include <cstdio>
@@ -18,7 +17,6 @@
 namespace tacc {
 namespace {
 
-constexpr std::size_t logged = 5;  // operations in a log line
 constexpr std::size_t notesKept = 50;
 
 int nextNumber() {
@@ -53,7 +51,10 @@ std::string escape(const std::string& text) {
 }  // namespace
 
 FlightRecorder::FlightRecorder(int rank, std::string file)
-    : rank_(rank), file_(std::move(file)), number_(file_.empty() ? 0 : nextNumber()) {}
+    : rank_(rank),
+      file_(std::move(file)),
+      number_(file_.empty() ? 0 : nextNumber()),
+      flights_(file_.empty() ? logged : traced) {}
 
 FlightRecorder::~FlightRecorder() { write(); }
 
@@ -69,9 +70,8 @@ void FlightRecorder::fail(taccResult_t result, const char* message) noexcept {
     write();
     if (!file_.empty() || !logs(LogLevel::warn)) return;
     std::string last;
-    for (std::size_t i = next_ - std::min({next_, logged, kept}); i < next_; ++i)
-      last += (last.empty() ? "" : ", ") + nameOf(flights_[i % kept]);
-    log(LogLevel::warn, rank_, "{} (last operations: {}; TACC_TRACE=FILE writes the last {})", failure_, last, kept);
+    for (std::size_t i = oldest(); i < next_; ++i) last += (last.empty() ? "" : ", ") + nameOf(flightOf(i));
+    log(LogLevel::warn, rank_, "{} (last operations: {}; TACC_TRACE=FILE writes the last {})", failure_, last, traced);
   } catch (const std::exception&) {
     // Out of memory: the error itself is on its way to the caller.
   }
@@ -86,7 +86,7 @@ std::string FlightRecorder::text() const {
   std::string text = fmt::format("rank {}: the last {} of {} operations; start in s since 1970, duration in us\n",
                                  rank_, next_ - oldest(), next_);
   for (std::size_t i = oldest(); i < next_; ++i) {
-    const Flight& flight = flights_[i % kept];
+    const Flight& flight = flightOf(i);
     const double start = scale.at(flight.start);
     const std::string took = flight.end == 0 ? std::string(hasFailed_ ? "failed" : "running")
                                              : fmt::format("{:.2f}", scale.at(flight.end) - start);
@@ -100,7 +100,7 @@ std::string FlightRecorder::chromeTrace() const {
   const TickRate::Scale scale = rate_.scale();
   std::string events;
   for (std::size_t i = oldest(); i < next_; ++i) {
-    const Flight& flight = flights_[i % kept];
+    const Flight& flight = flightOf(i);
     const double start = scale.at(flight.start);
     const double end = scale.at(flight.end == 0 ? readTicks() : flight.end);
     events +=
