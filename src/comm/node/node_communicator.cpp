@@ -180,12 +180,16 @@ void NodeCommunicator::runCall(const Call& call) {
     return runMultiplied(call, rank(), ranks(), preMulSum, converted_, [this](const Call& sum) { runCall(sum); });
   if (call.streamed != nullptr) return runInPieces(call, window_, [this](const Call& piece) { runCall(piece); });
   if (call.blocks != nullptr) return runUnequal(call);
-  const CallShape shape = shapeOf(call);
-  const std::size_t posted = eagerPostBytes(call.collective, ranks(), shape.bytes);
-  // A single rank has nobody to post to, and empty calls nothing to plan.
-  if (!goesEager(shape, posted, !steered(call).empty()) && ranks() > 1 && call.count != 0 &&
-      call.collective != Collective::barrier)
-    return runPlan(call, shape);
+  const std::size_t posted = eagerPostBytes(call.collective, ranks(), call.count * sizeOf(call.type));
+  // What fits a line is in it, or its memory's, unless something steers it: the shortest calls choose nothing.
+  const bool isSteered = !steered(call).empty();
+  if (isSteered || posted > std::min(linePayload, membership_.segment.geometry().eagerBytes)) {
+    const CallShape shape = shapeOf(call);
+    // A single rank has nobody to post to, and empty calls nothing to plan.
+    if (!goesEager(shape, posted, isSteered) && ranks() > 1 && call.count != 0 &&
+        call.collective != Collective::barrier)
+      return runPlan(call, shape);
+  }
   run_.runEager(call, signatureOf(call), posted);
   lastAlgorithm_ = "eager";
 }

@@ -16,6 +16,7 @@ inline std::uint32_t extendHistory(std::uint32_t history, std::uint64_t signatur
 
 template <class Segment, class Waiting>
 void BasicCallExchange<Segment, Waiting>::begin(std::uint64_t signature, std::size_t bytes, bool isOneWay) {
+  isOneWay_ = isOneWay;
   isNoted_ = isOneWay && bytes <= notePayload;
   const std::uint32_t before = history();
   ++sequence_;

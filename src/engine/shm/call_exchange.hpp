@@ -83,10 +83,13 @@ class BasicCallExchange {
     if (isNoted_) {
       CallNote& note = segment_.callNote(rank, sequence_);
       waiter_->wait(note.sequence, sequence_, rank);
+      __builtin_prefetch(&segment_.callNote(rank, sequence_ + 1));
       if (note.history == history()) return;  // else the lines tell what differs
     }
     CallLine& line = segment_.callLine(rank, sequence_);
     waiter_->wait(line.sequence, sequence_, rank);
+    // A rank that waits for nobody has often posted the next call too.
+    if (isOneWay_) __builtin_prefetch(&segment_.callLine(rank, sequence_ + 1));
     const std::uint64_t theirs = line.signature.load(std::memory_order_relaxed);
     if (theirs != signature_) failMismatch(rank, sequence_, signature_, theirs);
     if (line.history.load(std::memory_order_relaxed) != history()) failHistory(rank);
@@ -131,6 +134,7 @@ class BasicCallExchange {
   std::uint32_t sequence_;   // of the last call that was begun
   std::uint32_t confirmed_;  // all ranks are known to have posted this call
   std::uint64_t signature_ = 0;
+  bool isOneWay_ = false;                                      // as begin() was told
   bool isNoted_ = false;                                       // the payloads of this call are in the notes
   std::array<std::uint32_t, Segment::callDepth> histories_{};  // of the last calls, as in the lines
   PostRing<Segment::callDepth> posts_;

@@ -45,8 +45,10 @@ void EagerPath::run(const EagerCall& call) {
 }
 
 void EagerPath::fill(const EagerCall& call, std::size_t begin, std::size_t end, std::size_t posted) {
-  void* payload = exchange_.payload(posted) + begin;
-  if (begin != end) copyBytes(&payload, 1, call.send + begin, end - begin, call.stream);
+  std::byte* const payload = exchange_.payload(posted) + begin;
+  if (!call.stream) return copyUnlessSame(payload, call.send + begin, end - begin);
+  void* destination = payload;
+  if (begin != end) copyBytes(&destination, 1, call.send + begin, end - begin, true);
 }
 
 void EagerPath::reduceAll(const EagerCall& call, std::size_t posted, std::size_t offset, int ranks) {

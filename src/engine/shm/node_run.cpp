@@ -40,14 +40,15 @@ NodeRun::NodeRun(const NodeSegment& segment, int rank, int ranks, Waiter& waiter
       plannedPolicies_(waiter.policy().oversubscribed) {}
 
 void NodeRun::runEager(const Call& call, std::uint64_t signature, std::size_t posted) {
+  const bool reduces = isReduction(call.collective);
   EagerCall eager{.collective = call.collective,
                   .send = static_cast<const std::byte*>(call.send),
                   .receive = static_cast<std::byte*>(call.receive),
                   .bytes = call.count * sizeOf(call.type),
                   .count = call.count,
                   .root = call.root,
-                  .reduce = kernelOf(call, firstSumCode),
-                  .divisor = divisorOf(call, ranks_),
+                  .reduce = reduces ? kernelOf(call, firstSumCode) : ReduceKernel(),
+                  .divisor = reduces ? divisorOf(call, ranks_) : 1,
                   .stream = false};
   if (posted > linePayload) pages_.need(AreaPart::eager);
   exchange_.begin(signature, posted, isRooted(call.collective));

@@ -22,10 +22,14 @@ class PostRing {
   /// The place of what `call`, the next one, posts, of `bytes`; 0: nothing. Returns the call that all ranks must have
   /// posted before it is written: then they have finished all earlier ones, of which some lie there.
   std::uint32_t place(std::uint32_t call, std::size_t bytes) noexcept {
-    const std::size_t room = bytes == 0 ? 0 : roomForPost(bytes), phase = end_ % bytes_;
+    if (call - oldest_ >= depth) oldest_ = call - depth + 1;
+    if (bytes == 0) {
+      begins_[call % depth] = end_;
+      return oldest_;
+    }
+    const std::size_t room = roomForPost(bytes), phase = end_ % bytes_;
     // Posts are in one piece.
     const std::uint64_t begin = phase + room <= bytes_ ? end_ : end_ + (bytes_ - phase);
-    if (call - oldest_ >= depth) oldest_ = call - depth + 1;
     while (oldest_ != call && begins_[oldest_ % depth] + bytes_ < begin + room) ++oldest_;
     begins_[call % depth] = begin;
     end_ = begin + room;

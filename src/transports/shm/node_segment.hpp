@@ -238,7 +238,8 @@ class NodeSegment {
   static constexpr std::uint32_t callDepth = callSlots;  // calls until a line and a note are used again
 
   NodeSegment() = default;
-  NodeSegment(std::byte* base, const NodeGeometry& geometry) noexcept : base_(base), geometry_(geometry) {}
+  NodeSegment(std::byte* base, const NodeGeometry& geometry) noexcept
+      : base_(base), geometry_(geometry), areaBytes_(areaBytes(geometry)), eagerRingBytes_(eagerRingBytes(geometry)) {}
 
   static std::size_t bytesFor(const NodeGeometry& g) noexcept { return boardExtent(g).end; }
   /// Where the area of `rank` begins, in bytes from the base; before that of rank 0 lies the header.
@@ -299,7 +300,7 @@ class NodeSegment {
     return at<PipeOffer>(writer, pageBytes / 2 + callSlots * sizeof(CallNote))[reader];
   }
   std::byte* eagerRing(int rank) const noexcept { return area(rank) + pageBytes; }
-  std::size_t eagerRingBytes() const noexcept { return eagerRingBytes(geometry_); }
+  std::size_t eagerRingBytes() const noexcept { return eagerRingBytes_; }
   std::byte* arena(int rank) const noexcept { return eagerRing(rank) + eagerRingBytes(); }
   std::byte* pairBuffer(int rank) const noexcept { return arena(rank) + geometry_.arenaBytes; }
   PairSend& pairSend(int sender, int receiver) const noexcept {
@@ -353,7 +354,7 @@ class NodeSegment {
     const auto bytes = pageBytes + eagerRingBytes(g) + g.arenaBytes + g.pairBytes + pairLineBytes(g) + messageBytes(g);
     return (bytes + pageBytes - 1) / pageBytes * pageBytes;
   }
-  std::byte* area(int rank) const noexcept { return base_ + areaOffset(geometry_, rank); }
+  std::byte* area(int rank) const noexcept { return base_ + pageBytes + static_cast<std::size_t>(rank) * areaBytes_; }
   std::byte* pairLines(int rank) const noexcept { return pairBuffer(rank) + geometry_.pairBytes; }
   template <class T>
   T* at(int rank, std::size_t offset) const noexcept {
@@ -362,6 +363,7 @@ class NodeSegment {
 
   std::byte* base_ = nullptr;
   NodeGeometry geometry_;
+  std::size_t areaBytes_ = 0, eagerRingBytes_ = 0;  // of the geometry: every call asks for them several times
 };
 
 }  // namespace tacc
