@@ -87,6 +87,7 @@ void checkBuffer(const char* name, const void* buffer, const char* countName, st
 
 void checkOverlap(const ArgumentNames& names, const BufferExtent& send, const BufferExtent& receive,
                   std::size_t blockBytes, int rank) {
+  if (send.buffer == receive.buffer && send.holdsAll == receive.holdsAll) return;  // as most calls in place
   const std::uintptr_t sendBegin = address(send.buffer);
   const std::uintptr_t receiveBegin = address(receive.buffer);
   if (sendBegin + send.bytes <= receiveBegin || receiveBegin + receive.bytes <= sendBegin) return;

@@ -2,6 +2,7 @@
 // steered, and that their ranks joined one by one, so that they can do so again when some are lost.
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -31,9 +32,10 @@ struct CallRoute {
 class JoinedCommunicator : public Communicator {
  public:
   void run(const Call& call) final {
-    recorder_.begin(signatureOf(call));
+    const std::uint64_t signature = signatureOf(call);
+    recorder_.begin(signature);
     try {
-      runNow(call);
+      runSigned(call, signature);
     } catch (const Error& error) {
       recorder_.fail(error.result(), error.what());
       throw;
@@ -62,7 +64,7 @@ class JoinedCommunicator : public Communicator {
     recorder_.end();
   }
   /// The same without a record: for calls of the library's own.
-  virtual void runNow(const Call& call) = 0;
+  void runNow(const Call& call) { runSigned(call, signatureOf(call)); }
   virtual void exchangeNow(std::span<const PointToPoint> operations) = 0;
   virtual bool updateNow(const DirectUpdate& update) {
     (void)update;
@@ -89,6 +91,9 @@ class JoinedCommunicator : public Communicator {
   }
 
  protected:
+  /// `signature`: that of `call`.
+  virtual void runSigned(const Call& call, std::uint64_t signature) = 0;
+
   /// `trace`: TACC_TRACE.
   JoinedCommunicator(int rank, int ranks, CommConfig config, std::string trace)
       : Communicator(rank, ranks, std::move(config)),

@@ -76,13 +76,13 @@ ClusterCommunicator::~ClusterCommunicator() {
   endpoint_.closeTransport(failed);
 }
 
-void ClusterCommunicator::runNow(const Call& call) {
+void ClusterCommunicator::runSigned(const Call& call, std::uint64_t signature) {
   const Uncancelled whole;
   try {
     endpoint_.checkInterrupt();
     if (asyncError_.load() != taccSuccess) failAgain();
     ++call_;
-    signature_ = signatureOf(call);
+    signature_ = signature;
     run_.open(signature_, call_);
     runCall(call);
   } catch (...) {

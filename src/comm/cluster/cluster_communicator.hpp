@@ -51,7 +51,6 @@ class ClusterCommunicator final : public JoinedCommunicator {
   ClusterCommunicator(ClusterMembership membership, int rank, int ranks, CommConfig config);
   ~ClusterCommunicator() override;
 
-  void runNow(const Call& call) override;
   void exchangeNow(std::span<const PointToPoint> operations) override;
   std::unique_ptr<Communicator> split(int color, int key, const CommConfig& config) override;
   void abort(const std::string& why) noexcept override;
@@ -72,6 +71,7 @@ class ClusterCommunicator final : public JoinedCommunicator {
   std::unique_ptr<NetworkTransport> withLocalMessages(std::unique_ptr<NetworkTransport> network) const;
   /// The board that the ranks of this host share.
   PriceBoard priceBoard();
+  void runSigned(const Call& call, std::uint64_t signature) override;
   void runCall(const Call& call);
   /// Chooses how the call runs (cluster_calls.cpp).
   void runParts(const Call& call);

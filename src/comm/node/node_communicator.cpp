@@ -52,10 +52,10 @@ NodeCommunicator::~NodeCommunicator() {
   if (membership_.presence) membership_.presence->leave();
 }
 
-void NodeCommunicator::runNow(const Call& call) {
+void NodeCommunicator::runSigned(const Call& call, std::uint64_t signature) {
   try {
     waiter_.checkErrors();
-    runCall(call);
+    runCall(call, signature);
   } catch (...) {
     reportFailure();
   }
@@ -175,11 +175,11 @@ std::string NodeCommunicator::explain(Collective collective, std::size_t bytes) 
   return text + selector_.machine().describe() + describeCandidates(selector_.explain(question), selector_.layouts());
 }
 
-void NodeCommunicator::runCall(const Call& call) {
-  if (call.factor != nullptr)
-    return runMultiplied(call, rank(), ranks(), preMulSum, converted_, [this](const Call& sum) { runCall(sum); });
-  if (call.streamed != nullptr) return runInPieces(call, window_, [this](const Call& piece) { runCall(piece); });
-  if (call.blocks != nullptr) return runUnequal(call);
+void NodeCommunicator::runCall(const Call& call, std::uint64_t signature) {
+  const auto runPart = [this](const Call& part) { runCall(part, signatureOf(part)); };
+  if (call.factor != nullptr) return runMultiplied(call, rank(), ranks(), preMulSum, converted_, runPart);
+  if (call.streamed != nullptr) return runInPieces(call, window_, runPart);
+  if (call.blocks != nullptr) return runUnequal(call, signature);
   const std::size_t posted = eagerPostBytes(call.collective, ranks(), call.count * sizeOf(call.type));
   // What fits a line is in it, or its memory's, unless something steers it: the shortest calls choose nothing.
   const bool isSteered = !steered(call).empty();
@@ -188,23 +188,23 @@ void NodeCommunicator::runCall(const Call& call) {
     // A single rank has nobody to post to, and empty calls nothing to plan.
     if (!goesEager(shape, posted, isSteered) && ranks() > 1 && call.count != 0 &&
         call.collective != Collective::barrier)
-      return runPlan(call, shape);
+      return runPlan(call, shape, signature);
   }
-  run_.runEager(call, signatureOf(call), posted);
+  run_.runEager(call, signature, posted);
   lastAlgorithm_ = "eager";
 }
 
-void NodeCommunicator::runPlan(const Call& call, const CallShape& shape) {
-  const LoweringFacts facts = run_.meet(call, signatureOf(call));
+void NodeCommunicator::runPlan(const Call& call, const CallShape& shape, std::uint64_t signature) {
+  const LoweringFacts facts = run_.meet(call, signature);
   const PlanDemands demands = demandsOf(call, config().isReproducible);
   const NodePlan plan = choosePlan(shape, facts, demands.rankOrder);
   if (!run_.run(call, plan, demands))
-    return runWidened(call, rank(), ranks(), converted_, [this](const Call& sum) { runPlan(sum, shapeOf(sum)); });
+    return runWidened(call, rank(), ranks(), converted_,
+                      [this](const Call& sum) { runPlan(sum, shapeOf(sum), signatureOf(sum)); });
   lastAlgorithm_ = plan.algorithm->name;
 }
 
-void NodeCommunicator::runUnequal(const Call& call) {
-  const std::uint64_t signature = signatureOf(call);
+void NodeCommunicator::runUnequal(const Call& call, std::uint64_t signature) {
   lastAlgorithm_ = "eager";
   const UnequalNodeRun::Left left = unequal_.begin(call, signature, forced().empty());
   if (left == UnequalNodeRun::Left::messages) {

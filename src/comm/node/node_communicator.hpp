@@ -32,7 +32,6 @@ class NodeCommunicator final : public JoinedCommunicator {
   NodeCommunicator(Membership membership, int rank, int ranks, CommConfig config, Environment environment);
   ~NodeCommunicator() override;
 
-  void runNow(const Call& call) override;
   void exchangeNow(std::span<const PointToPoint> operations) override;
   bool updateNow(const DirectUpdate& update) override;
   std::unique_ptr<Communicator> split(int color, int key, const CommConfig& config) override;
@@ -65,10 +64,11 @@ class NodeCommunicator final : public JoinedCommunicator {
   void checkErrors() const { waiter_.checkErrors(); }
 
  private:
-  void runCall(const Call& call);
-  void runPlan(const Call& call, const CallShape& shape);
+  void runSigned(const Call& call, std::uint64_t signature) override;
+  void runCall(const Call& call, std::uint64_t signature);
+  void runPlan(const Call& call, const CallShape& shape, std::uint64_t signature);
   /// Blocks of unequal lengths.
-  void runUnequal(const Call& call);
+  void runUnequal(const Call& call, std::uint64_t signature);
   CallShape shapeOf(const Call& call) const;
   CallShape shapeOf(Collective collective, int root, std::size_t bytes, std::string_view route) const;
   /// `isOrdered`: sums must be in the order of the ranks. The request is the shape's, or kept by the selector.
