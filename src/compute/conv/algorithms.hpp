@@ -110,6 +110,8 @@ bool servesDepthwise(const Description& d);
 std::unique_ptr<ConvPlan> makeDepthwise(const Description& d, const KernelSet& kernels);
 bool servesDepthwiseNhwc(const Description& d);
 std::unique_ptr<ConvPlan> makeDepthwiseNhwc(const Description& d, const KernelSet& kernels);
+bool servesDepthwisePhases(const Description& d);
+std::unique_ptr<ConvPlan> makeDepthwisePhases(const Description& d, const KernelSet& kernels);
 bool servesDepthwiseGradients(const Description& d);
 std::unique_ptr<ConvPlan> makeDepthwiseGradients(const Description& d, const KernelSet& kernels);
 bool servesWinogradTwo(const Description& d);

@@ -39,6 +39,7 @@ constexpr ConvAlgorithm algorithms[] = {
     {"tap-scatter", servesTapScatter, makeTapScatter},
     {"few-outputs", servesFewOutputs, makeFewOutputs, ConvOffer::byPrice, OutputLayouts::blockedOrNhwc},
     {"depthwise", servesDepthwise, makeDepthwise, ConvOffer::byPrice, OutputLayouts::blockedOrNhwc},
+    {"depthwise", servesDepthwisePhases, makeDepthwisePhases, ConvOffer::byPrice, OutputLayouts::blockedOrNhwc},
     {"depthwise", servesDepthwiseGradients, makeDepthwiseGradients, ConvOffer::byPrice, OutputLayouts::blockedOrNhwc},
     {"depthwise-nhwc", servesDepthwiseNhwc, makeDepthwiseNhwc, ConvOffer::byPrice, OutputLayouts::plain},
     {"regrouped", servesRegrouped, makeRegrouped},

@@ -295,8 +295,8 @@ class Depthwise final : public LinesPlan {
   }
   bool comesFromMemory() const { return layers::isTooLargeForCaches(tensorBytes()); }
 
-  /// Where a block is two vectors: whether it is gone through in strips of both of them, as what comes from memory is
-  /// to be, and with a stride of 2 what comes from the third cache.
+  /// Where a block is two vectors: whether it is gone through in strips of both of them, as results are to be that are
+  /// stored past the caches, and with a stride of 2 what comes from the third cache.
   bool goesByPairs() const {
     constexpr int leastWidth = 28, pixels = 4;
     if (!hasPairStrips(blockLength / kernels_.fmaLanes, line_.kernelWidth, line_.strideWidth)) return false;
@@ -305,7 +305,7 @@ class Depthwise final : public LinesPlan {
       return shape().inChannels % blockLength == 0;
     if (parts_.front().kernel != kernels_.depthwise[line_.kernelWidth][line_.strideWidth]) return false;
     return line_.strideWidth == 2 ? line_.outputWidth >= leastWidth && line_.outputWidth % pixels == 0
-                                  : comesFromMemory();
+                                  : isNonTemporalResult(description_);
   }
   /// Narrower vectors would write a line of the cache in parts, some pixels later.
   bool writesWholeLines() const {

@@ -1,6 +1,7 @@
 // The gradients of channel-wise convolutions that are no convolutions themselves: of the weights, with the sums of all
-// taps of some lines of the kernel in registers (depthwise_gradient-inl.hpp), and what is left: of the input with other
-// strides or of tall kernels, and of the weights of other kernels, a tap at a time along the lines.
+// taps of some lines of the kernel in registers (depthwise_gradient-inl.hpp), and what is left: of the weights of other
+// kernels, and, where a vector is a block, of the input with other strides or of tall kernels, a tap at a time along
+// the lines.
 #include <algorithm>
 #include <numeric>
 #include <optional>
@@ -108,8 +109,7 @@ class DepthwiseGradients final : public ConvPlan {
     const double computed = method == DepthwiseMethod::strips ? depthwiseBlocks(shape(), kernels_) : planes;
     const int lines = isData ? shape().height : shape().outHeight;
     if (isData && hasFarCaches()) return dataSecondsFromFar();
-    // Parts of lines of the cache are asked for, and written, one after the other where vectors are short.
-    const double bytesOfResult = kernels_.fmaLanes == blockLength ? 11 : 7;
+    constexpr double bytesOfResult = 11;
     // Where lines of the cache are left out memory gives less, which was seen on a core with two wide units.
     const bool skipsColumns = shape().kernelWidth < shape().strideWidth;
     const bool hasOneTap = shape().kernelHeight * shape().kernelWidth == 1;
@@ -388,7 +388,8 @@ class DepthwiseGradients final : public ConvPlan {
 }  // namespace
 
 bool servesDepthwiseGradients(const Description& d) {
-  const bool isServed = d.pass == taccConvBackwardWeights || (d.pass == taccConvBackwardData && !servesDepthwise(d));
+  const bool isServed = d.pass == taccConvBackwardWeights ||
+                        (d.pass == taccConvBackwardData && !servesDepthwise(d) && !servesDepthwisePhases(d));
   if (usesKernelsApart(d))
     return d.shape.isDepthwise() && d.pass == taccConvBackwardWeights && hasKernelsApart(d) &&
            hasBlockSteps(d.inputLayout) && hasBlockSteps(d.outputLayout);

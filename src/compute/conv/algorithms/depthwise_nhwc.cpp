@@ -8,6 +8,7 @@
 
 #include "compute/conv/algorithms.hpp"
 #include "compute/conv/algorithms/caching.hpp"
+#include "compute/conv/algorithms/channel_direction.hpp"
 #include "compute/conv/algorithms/depthwise.hpp"
 #include "compute/conv/kernels/depthwise_nhwc_kernels.hpp"
 #include "compute/conv/task_balance.hpp"
@@ -21,43 +22,6 @@ constexpr std::int64_t pixelsOfSums = 4096, mostSums = 32;
 
 /// Of a kernel: results that share a tap's weights, at most.
 constexpr int pixelsTogether = 8;
-
-/// One direction of a plane: what each place of the result is a sum of. For gradients of the weights the result is the
-/// output's gradient, of which each place is multiplied with these.
-struct ChannelDirection {
-  int results, sources, taps, stride, dilation, pad;
-  bool spreads;  // backward to the data
-
-  /// The source of a tap for a result, or -1.
-  int sourceOf(int result, int tap) const {
-    const int offset = tap * dilation - pad;
-    if (!spreads) {
-      const int source = result * stride + offset;
-      return source < sources ? source : -1;  // which is below zero where it is before the first one
-    }
-    const int place = result - offset;
-    return place >= 0 && place % stride == 0 && place / stride < sources ? place / stride : -1;
-  }
-  struct Source {
-    int tap, source;
-  };
-  std::vector<Source> sourcesOf(int result) const {
-    std::vector<Source> found;
-    for (int tap = 0; tap < taps; ++tap) {
-      if (const int source = sourceOf(result, tap); source >= 0) found.push_back({tap, source});
-    }
-    return found;
-  }
-  /// From result to result of those that see the same taps, and from source to source of these.
-  int resultStep() const { return spreads ? stride : 1; }
-  int sourceStep() const { return spreads ? 1 : stride; }
-};
-
-/// Results of a line that see the same taps.
-struct ChannelRun {
-  int first, count;
-  std::vector<ChannelTap> taps;  // of the first one
-};
 
 class DepthwiseNhwc final : public ConvPlan {
  public:
@@ -92,7 +56,7 @@ class DepthwiseNhwc final : public ConvPlan {
                         std::ptrdiff_t{source.tap} * s.kernelWidth * blockLength});
       }
     }
-    findRuns();
+    runs_ = channelRuns(along_, s.inChannels);
     channelsAtOnce_ = chooseChannelsAtOnce();
     if (channelsAtOnce_ < s.inChannels) describe("channels in turn");
     const std::int64_t pixels = std::int64_t{s.batch} * s.outHeight * s.outWidth;
@@ -112,15 +76,13 @@ class DepthwiseNhwc final : public ConvPlan {
     // Of a vector: what is read and multiplied for a tap, what begins and ends with it, and weights that few pixels
     // share; of those that go together, and of a run.
     // Short vectors, all of them whole, are read by the multiply-adds, those of pixels that are one vector side by
-    // side; storing a part of one takes longer.
+    // side.
     const bool areShort = lanes_ < blockLength, arePart = s.inChannels % lanes_ != 0, isOne = s.inChannels == lanes_;
-    constexpr double ofStoredPart = 6;
-    const double ofShortTap = isOne ? 0.5 : arePart ? 1.2 : 0.9;
+    const double ofShortTap = isOne ? 0.5 : arePart ? 1 : 0.9;
     const double ofTap = isGradient() ? 1.5
                          : areShort   ? ofShortTap
                                       : 1.2,
                  ofVector = isGradient() ? 2 : 2.5, ofWeights = isGradient() ? 3 : 0.5, ofFew = 20;
-    const double ofPart = !isGradient() && areShort && arePart ? ofStoredPart : 0;  // of a result
     constexpr double ofRun = 30;
     const double vectors = ceilDivide(s.inChannels, lanes_);
     double cycles = 0;
@@ -137,7 +99,7 @@ class DepthwiseNhwc final : public ConvPlan {
         const double ofAlone = together == 1 && !isGradient() ? 8 : 0;
         const double beside = isGradient() ? 0 : cyclesOfSources(double(line.size()), double(run.taps.size()));
         cycles += ofRun + few * (ofFew + vectors * (taps * ofWeights + 3)) +
-                  run.count * (vectors * (ofVector + ofAlone + taps * ofResult + beside) + ofPart);
+                  run.count * vectors * (ofVector + ofAlone + taps * ofResult + beside);
       }
     }
     // Backward to the data what strides leave out is written too; of long vectors that is hidden.
@@ -262,33 +224,6 @@ class DepthwiseNhwc final : public ConvPlan {
     if (description_.pass != taccConvForward || s.strideWidth <= s.kernelWidth) return 0;
     return skippedLineCycles(depthwisePartRead(s) * double(s.batch) * s.height * s.width * s.inChannels,
                              cyclesOfSkippedPixelLine);
-  }
-
-  void findRuns() {
-    for (int phase = 0; phase < std::min(along_.resultStep(), along_.results); ++phase) {
-      std::vector<ChannelDirection::Source> last;
-      for (int x = phase; x < along_.results; x += along_.resultStep()) {
-        std::vector<ChannelDirection::Source> sources = along_.sourcesOf(x);
-        const auto followsLast = [&] {
-          if (x == phase || sources.size() != last.size()) return false;
-          for (std::size_t i = 0; i < sources.size(); ++i) {
-            if (sources[i].tap != last[i].tap || sources[i].source != last[i].source + along_.sourceStep())
-              return false;
-          }
-          return true;
-        };
-        if (followsLast()) {
-          ++runs_.back().count;
-        } else {
-          ChannelRun& run = runs_.emplace_back(ChannelRun{x, 1, {}});
-          for (const ChannelDirection::Source& source : sources) {
-            run.taps.push_back(
-                {std::ptrdiff_t{source.source} * shape().inChannels, std::ptrdiff_t{source.tap} * blockLength});
-          }
-        }
-        last = std::move(sources);
-      }
-    }
   }
 
   void sumWeights(const Buffers& buffers, const TaskExecutor& executor) const {

@@ -143,8 +143,10 @@ class Grouped final : public ConvPlan {
     }
     // Short vectors are read, and written, half a line of the cache at a time.
     const double bytesOfMemory = kernels_.fmaLanes < blockLength ? 8 : 9;
+    // Nor do they wait for lines that are stored past the caches, whole ones of each pixel.
+    const bool isShortStream = isNonTemporal_ && kernels_.fmaLanes < blockLength;
     return overlappedCycles(cycles_ * shape().batch,
-                            transferCycles(bytes, hasPhases ? bytesOfPhases() : bytesOfMemory)) /
+                            transferCycles(bytes, hasPhases && !isShortStream ? bytesOfPhases() : bytesOfMemory)) /
            assumedHertz;
   }
 

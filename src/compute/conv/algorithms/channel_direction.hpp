@@ -1,0 +1,37 @@
+// Channel by channel, along one dimension of a plane: which places of the result see the same taps, in any pass.
+#pragma once
+
+#include <cstddef>
+#include <vector>
+
+#include "compute/conv/kernels/depthwise_nhwc_kernels.hpp"
+
+namespace tacc::conv {
+
+/// What each place of the result is a sum of. For gradients of the weights the result is the output's gradient, of
+/// which each place is multiplied with these.
+struct ChannelDirection {
+  int results, sources, taps, stride, dilation, pad;
+  bool spreads;  // backward to the data
+
+  struct Source {
+    int tap, source;
+  };
+  /// The taps that find something inside for a result, and what.
+  std::vector<Source> sourcesOf(int result) const;
+  /// From result to result of those that see the same taps, and from source to source of these.
+  int resultStep() const { return spreads ? stride : 1; }
+  int sourceStep() const { return spreads ? 1 : stride; }
+};
+
+/// Results of a line that see the same taps, resultStep() from one to the next.
+struct ChannelRun {
+  int first, count;
+  std::vector<ChannelTap> taps;  // of the first one
+};
+
+/// All results of a line, whose sources have `pixelFloats` floats each: in their order where resultStep() is 1, and
+/// else every resultStep()-th of them in turn. Weights of a tap are blocks of 16.
+std::vector<ChannelRun> channelRuns(const ChannelDirection& along, std::ptrdiff_t pixelFloats);
+
+}  // namespace tacc::conv
