@@ -153,6 +153,8 @@ int runConvBench(int argc, char** argv) {
   ConvReport report;
   report.options = parseConv(argc, argv);
   const ConvOptions& options = report.options;
+  tools::requireWritable(options.jsonFile);
+  tools::requireWritable(options.plotFile);
   useVectorsInOpenblas(options.peers);
   const char* isa = taccComputeIsa();
   if (isa == nullptr) throw std::runtime_error(taccGetLastError(nullptr));

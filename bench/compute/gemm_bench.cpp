@@ -107,6 +107,8 @@ int runGemmBench(int argc, char** argv) {
   GemmReport report;
   report.options = parseGemm(argc, argv);
   const GemmOptions& options = report.options;
+  tools::requireWritable(options.jsonFile);
+  tools::requireWritable(options.plotFile);
   useVectorsInOpenblas(options.peers);
   const char* isa = taccComputeIsa();
   if (isa == nullptr) throw std::runtime_error(taccGetLastError(nullptr));

@@ -61,6 +61,7 @@ std::string layersJson(const LayerOptions& options, const std::vector<LayerResul
 
 int runLayerBench(int argc, char** argv) {
   const LayerOptions options = parseLayer(argc, argv);
+  tools::requireWritable(options.jsonFile);
   if (taccComputeIsa() == nullptr) throw std::runtime_error(taccGetLastError(nullptr));
   fmt::print("# {}, one thread, images of {} x {} x {}; the copy moves as many bytes\n", taccComputeIsa(),
              options.channels, options.size, options.size);

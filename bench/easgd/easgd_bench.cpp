@@ -170,6 +170,7 @@ void measureAll(taccComm_t comm, const EasgdOptions& options, const std::vector<
 
 /// This process is rank 0, and the others its children.
 int runForked(const EasgdOptions& options) {
+  tools::requireWritable(options.jsonFile);
   const std::vector<PeerAllReduce> peers = measurePeers(options);
   taccUniqueId id;
   check(taccGetUniqueId(&id));

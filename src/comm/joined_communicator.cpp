@@ -15,6 +15,18 @@ constexpr auto causeTime = std::chrono::milliseconds(500);
 
 }  // namespace
 
+std::string_view JoinedCommunicator::wished(Collective collective, const PlanDemands& demands) {
+  if (collective == Collective::barrier) return forced_;
+  PlanDemands asked = demands;
+  asked.rankOrder = false;  // an algorithm and a reproducible communicator that exclude each other are an error
+  auto known = served_.find({collective, asked});
+  if (known == served_.end()) {
+    const bool isServed = serves(*findAlgorithm(forced_), collective, asked);
+    known = served_.emplace(std::pair(collective, asked), isServed).first;
+  }
+  return known->second ? std::string_view(forced_) : std::string_view();
+}
+
 JoinedCommunicator::Group JoinedCommunicator::gatherGroup(int color, int key) {
   return groupIn(gatherValues(SplitWish{color, key, rank()}));
 }

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <span>
@@ -12,6 +13,7 @@
 #include <utility>
 #include <vector>
 
+#include "algorithms/plan_demands.hpp"
 #include "comm/call_signature.hpp"
 #include "comm/communicator.hpp"
 #include "comm/control/flight_recorder.hpp"
@@ -79,7 +81,10 @@ class JoinedCommunicator : public Communicator {
 
   /// Calls from the next one on take this route; "": chosen again. All ranks alike, between two calls. A route that
   /// cannot serve a call makes it fail.
-  void force(std::string name) { forced_ = std::move(name); }
+  void force(std::string name) {
+    forced_ = std::move(name);
+    isWish_ = false;
+  }
   /// All routes of a call of `bytes`, first the one that is chosen; equal on all ranks. Local.
   virtual std::vector<CallRoute> routes(Collective collective, std::size_t bytes) = 0;
   /// Where what is measured here holds.
@@ -94,25 +99,33 @@ class JoinedCommunicator : public Communicator {
   /// `signature`: that of `call`.
   virtual void runSigned(const Call& call, std::uint64_t signature) = 0;
 
-  /// `trace`: TACC_TRACE.
-  JoinedCommunicator(int rank, int ranks, CommConfig config, std::string trace)
+  /// `isWish`: the algorithm of `config` is that of TACC_ALGO. `trace`: TACC_TRACE.
+  JoinedCommunicator(int rank, int ranks, CommConfig config, bool isWish, std::string trace)
       : Communicator(rank, ranks, std::move(config)),
         forced_(this->config().algorithm),
+        isWish_(isWish),
         recorder_(rank, std::move(trace)) {}
 
-  const std::string& forced() const noexcept { return forced_; }
+  bool forces() const noexcept { return !forced_.empty(); }
+  /// The route that such calls of the program have to take; empty: it is chosen. One that TACC_ALGO names is for those
+  /// that it serves: the variable is said of a whole program, with all its calls. Equal on all ranks.
+  std::string_view forced(Collective collective, const PlanDemands& demands = {}) {
+    return isWish_ ? wished(collective, demands) : std::string_view(forced_);
+  }
+  /// Whether the algorithm has a plan here that meets the demands.
+  virtual bool serves(const Algorithm& algorithm, Collective collective, const PlanDemands& demands) = 0;
   /// What the tuning file says, unless a route is forced or reductions must be reproducible; null: nothing.
-  const TunedSize* tuned(Collective collective, std::size_t bytes) const {
-    if (!tuning_ || !forced_.empty() || (config().isReproducible && isReduction(collective))) return nullptr;
+  const TunedSize* tuned(Collective collective, std::size_t bytes) {
+    if (!tuning_ || !forced(collective).empty() || (config().isReproducible && isReduction(collective))) return nullptr;
     return tuning_->find(collective, bytes);
   }
   /// The route that a call of the program of `bytes` has to take; empty: it is chosen.
-  std::string_view steered(Collective collective, std::size_t bytes) const {
+  std::string_view steered(Collective collective, std::size_t bytes) {
     const TunedSize* measured = tuned(collective, bytes);
-    return measured != nullptr ? std::string_view(measured->algorithm) : std::string_view(forced_);
+    return measured != nullptr ? std::string_view(measured->algorithm) : forced(collective);
   }
   /// The same for this call.
-  std::string_view steered(const Call& call) const {
+  std::string_view steered(const Call& call) {
     return call.isInternal ? std::string_view() : steered(call.collective, call.count * sizeOf(call.type));
   }
   /// The line of an explanation that says so.
@@ -156,7 +169,12 @@ class JoinedCommunicator : public Communicator {
   void note(std::string text) { recorder_.note(std::move(text)); }
 
  private:
-  std::string forced_;  // empty: chosen
+  /// Of a wish. Cost: the first time that of meets().
+  std::string_view wished(Collective collective, const PlanDemands& demands);
+
+  std::string forced_;                                         // empty: chosen
+  bool isWish_;                                                // TACC_ALGO says it
+  std::map<std::pair<Collective, PlanDemands>, bool> served_;  // whether a wish can be granted
   TuningPlace place_;
   std::shared_ptr<const Tuning> tuning_;
   FlightRecorder recorder_;

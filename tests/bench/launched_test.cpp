@@ -82,6 +82,14 @@ TEST_P(Launched, anErrorOfTheLibraryIsSaidOnce) {
   EXPECT_EQ(outcome.count("tacc_bench: "), 1) << outcome.output;
 }
 
+TEST_P(Launched, anAlgorithmIsForcedInTheCallsThatAreMeasuredAlone) {
+  setenv("TACC_ALGO", "ring", 1);  // which serves no broadcast, by which the ranks of a job tell each other things
+  const Outcome outcome = run(2, "allreduce --size 64K -n 4 --repetitions 1 --explain");
+  unsetenv("TACC_ALGO");
+  EXPECT_EQ(outcome.status, 0) << outcome.output;
+  EXPECT_TRUE(outcome.has("ring, which was forced")) << outcome.output;
+}
+
 TEST_P(Launched, aPeerOfAnotherLibraryIsNoticed) {
   // It takes itself for the one rank of a job.
   const std::filesystem::path folder = fmt::format("{}/peers.{}", ::testing::TempDir(), ::getpid());

@@ -347,9 +347,12 @@ TEST(Program, aPeerThatWasNotBuiltIsReported) {
 }
 
 TEST(Program, unwritableFilesAreReportedBeforeTheMeasurement) {
-  const Outcome outcome = run("allreduce --ranks 2 --json /nonexistent/file");
-  EXPECT_EQ(outcome.status, 1) << outcome.output;
-  EXPECT_EQ(outcome.output, "tacc_bench: cannot write /nonexistent/file\n");
+  for (const char* words : {"allreduce --ranks 2 --json", "conv --net resnet50 --json", "conv --net resnet50 --plot",
+                            "gemm --json", "gemm --plot", "layers --json", "easgd --ranks 2 --json"}) {
+    const Outcome outcome = run(std::string(words) + " /nonexistent/file");
+    EXPECT_EQ(outcome.status, 1) << outcome.output;
+    EXPECT_EQ(outcome.output, "tacc_bench: cannot write /nonexistent/file\n") << words;
+  }
 }
 
 class Stopped : public testing::TestWithParam<int> {};

@@ -100,6 +100,15 @@ TEST_F(ClusterTopology, PlansAreToldTheSidesOfATorus) {
               << taccGetLastError(comm);
           for (std::size_t i = 0; i < values.size(); ++i)
             ASSERT_EQ(values[i], static_cast<std::int64_t>(i) * 0x1010101) << algorithm << ", element " << i;
+          EXPECT_STREQ(taccCommLastAlgorithm(comm), algorithm);
+          // What it does not serve is chosen.
+          expectSuccess(taccBcast(values.data(), values.size(), taccInt64, 3, comm, nullptr), comm);
+          std::vector<int> gathered(4, -1);
+          const std::vector<std::size_t> counts(4, 1);
+          expectSuccess(taccAllGatherV(&rank, gathered.data(), counts.data(), nullptr, taccInt32, comm, nullptr), comm);
+          EXPECT_THAT(gathered, testing::ElementsAre(0, 1, 2, 3)) << algorithm;
+          EXPECT_THAT(taccExplain(comm, "broadcast", 1 << 20), testing::Not(HasSubstr("forced"))) << algorithm;
+          EXPECT_THAT(taccExplain(comm, "allreduce", 1 << 20), HasSubstr(std::string(algorithm) + " was forced"));
         },
         TACC_CONFIG_INITIALIZER,
         [&](int) {

@@ -77,6 +77,29 @@ TEST_P(Collectives, everyAlgorithmForced) {
   unsetenv("TACC_CHUNK_SIZE");
 }
 
+// The variable is said of a whole program, which may make calls that the algorithm does not serve.
+TEST(ForcedByTheEnvironment, whatTheAlgorithmDoesNotServeIsChosen) {
+  constexpr int ranks = 3;
+  for (const Algorithm& algorithm : algorithms()) {
+    setenv("TACC_ALGO", std::string(algorithm.name).c_str(), 1);
+    runRanks(RankKind::threads, ranks, [&](taccComm_t comm, int rank) {
+      runAll(comm, rank, ranks, trialsOfElements(ranks, 20'011));
+      std::vector<std::size_t> counts(ranks, 3000), places{0, 3000, 6000};
+      std::vector<int> from(3000, rank), to(9000, -1);
+      EXPECT_EQ(taccAllGatherV(from.data(), to.data(), counts.data(), places.data(), taccInt32, comm, nullptr),
+                taccSuccess)
+          << taccGetLastError(comm);
+      EXPECT_TRUE(to[0] == 0 && to[4000] == 1 && to[8999] == 2) << algorithm.name;
+      std::vector<int> sum(3000);
+      EXPECT_EQ(taccAllReduce(from.data(), sum.data(), sum.size(), taccInt32, taccSum, comm, nullptr), taccSuccess);
+      EXPECT_EQ(sum[2999], 3);
+      EXPECT_EQ(taccCommLastAlgorithm(comm) == algorithm.name, algorithm.serves({Collective::allReduce, ranks, 0}));
+    });
+    unsetenv("TACC_ALGO");
+    ASSERT_FALSE(HasFailure()) << algorithm.name;
+  }
+}
+
 INSTANTIATE_TEST_SUITE_P(Ranks, Collectives,
                          testing::Combine(testing::Values(RankKind::processes, RankKind::threads),
                                           testing::ValuesIn(teamSizes())),

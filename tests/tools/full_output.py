@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """full_output.py PROGRAM...: a program whose standard output cannot be written ends with an error that says so, whether that is
-noticed at once or when it ends, and with none where it can."""
+noticed at once or when it ends, and with none where it can. What tacc_sim is to write besides is tried before it plays anything."""
 import os
 import subprocess
 import sys
@@ -58,6 +58,11 @@ def main():
                 statuses = refused([program] + arguments)
                 if any(status not in (1, 2) for status in statuses):
                     failures.append(f"{name} {arguments}, whose complaint cannot be written: {statuses}")
+            if name == "tacc_sim":
+                command = [program, "--topology", os.path.join(folder, "topology.toml"), "--ranks", "4", "--size", "8"]
+                status, error = run(command + ["--json", "/no/such/folder/sim.json"], written)
+                if status != 2 or os.path.getsize(written) != 0 or "cannot write /no/such/folder/sim.json" not in error:
+                    failures.append(f"{name} --json: {status}, {os.path.getsize(written)} bytes, {error!r}")
     print("\n".join(failures) or "all right")
     return 1 if failures else 0
 

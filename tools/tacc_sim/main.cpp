@@ -117,6 +117,7 @@ void runInside(const Options& options) {
 
 void run(const Options& options) {
   if (options.isInside) return runInside(options);
+  tools::requireWritable(options.json);
   std::list<Machine> machines;
   for (const std::string& path : options.topologies)
     machines.emplace_back(read(path), options.ranks, placeNamed(options.place), options.fallback, options.ranksPerHost);

@@ -214,6 +214,7 @@ std::string tuningText(const std::vector<TunedConv>& tuned) {
 
 int tuneConv(int argc, char** argv) {
   Options options = parse(argc, argv);
+  tools::requireWritable(options.file);
   taccExecutor_t executor = *taccSerialExecutor();
 #ifdef TACC_TUNE_OPENMP
   if (options.threads > 1) executor = taccOpenMpExecutor(&options.threads);

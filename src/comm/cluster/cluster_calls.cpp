@@ -58,11 +58,16 @@ void ClusterCommunicator::agreeOnTimes() {
   note(decision);
 }
 
+bool ClusterCommunicator::serves(const Algorithm& algorithm, Collective collective, const PlanDemands& demands) {
+  return meets(algorithm, selector_.request(collective, 0), demands);
+}
+
 const Algorithm& ClusterCommunicator::algorithmFor(const Call& call, int root, std::size_t bytes,
                                                    const PlanDemands& demands) {
   // What a tuning file or measured times say is of the plans that meet none.
   if (demands != PlanDemands{})
-    return selector_.choose(call.collective, root, bytes, call.isInternal ? std::string_view() : forced(), demands);
+    return selector_.choose(call.collective, root, bytes,
+                            call.isInternal ? std::string_view() : forced(call.collective, demands), demands);
   const std::string_view route = steered(call);
   if (route.empty() && isDynamic() && !call.isInternal) return tuner_.choose(selector_, call.collective, root, bytes);
   return selector_.choose(call.collective, root, bytes, route);

@@ -41,6 +41,7 @@ struct ClusterMembership {
   NetworkSpeed speed;
   std::shared_ptr<const Topology> topology;
   std::vector<int> walk;  // hosts, by their lowest ranks' order, in the order of the topology; equal on all ranks
+  bool isWish = false;    // the algorithm of the configuration is that of TACC_ALGO
   std::string trace;      // TACC_TRACE
   TuningPlace place;
   std::shared_ptr<const Tuning> tuning;  // null: none
@@ -61,6 +62,7 @@ class ClusterCommunicator final : public JoinedCommunicator {
   BucketSizes bucketSizes(std::size_t stepBytes) override;
   std::string explain(Collective collective, std::size_t bytes) override;
   std::vector<CallRoute> routes(Collective collective, std::size_t bytes) override;
+  bool serves(const Algorithm& algorithm, Collective collective, const PlanDemands& demands) override;
   std::string lastAlgorithm() const override { return lastAlgorithm_; }
   std::shared_ptr<const Topology> topology() const override { return topology_; }
   std::string transportName() const override { return transportName_; }
@@ -89,7 +91,7 @@ class ClusterCommunicator final : public JoinedCommunicator {
   void runUnequalOfPairs(const Call& call);
 
   /// Whether times correct the choice: a forced algorithm stays, and a reproducible communicator does not adapt.
-  bool isDynamic() const noexcept { return config().dynamic && !config().isReproducible && forced().empty(); }
+  bool isDynamic() const noexcept { return config().dynamic && !config().isReproducible && !forces(); }
   /// The algorithm of a call's collective. `root` as the plans number it, `bytes` as in NetworkSelector::choose(): what
   /// travels, where the call's own bytes are what a tuning file knows it by.
   const Algorithm& algorithmFor(const Call& call, int root, std::size_t bytes, const PlanDemands& demands = {});

@@ -26,7 +26,7 @@ std::string ClusterCommunicator::explain(Collective collective, std::size_t byte
                   ranks(), hosts_.hosts(), transportName_, speed_.latency * 1e6, speed_.bytesPerSecond * 1e-6);
   const TunedSize* measured = tuned(collective, bytes);
   text += describeMachine(selector_.machine());
-  if (!forced().empty()) return text + fmt::format("{} was forced\n", forced());
+  if (const auto name = forced(collective); !name.empty()) return text + fmt::format("{} was forced\n", name);
   const char* mark = "->";
   if (measured != nullptr) {
     text += describeTuned(*measured) + "without it:\n";

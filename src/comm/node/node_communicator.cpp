@@ -26,7 +26,7 @@ constexpr auto preMulSum = static_cast<taccRedOp_t>(preMulSumCode);
 
 NodeCommunicator::NodeCommunicator(Membership membership, int rank, int ranks, CommConfig config,
                                    Environment environment)
-    : JoinedCommunicator(rank, ranks, std::move(config), environment.trace),
+    : JoinedCommunicator(rank, ranks, std::move(config), !environment.algorithm.empty(), environment.trace),
       membership_(std::move(membership)),
       environment_(std::move(environment)),
       waiter_(
@@ -77,7 +77,7 @@ void NodeCommunicator::fenceMemory(const Error& error) {
     fail(error.result(), "{}; ranks of this call that are late may still write into {}", error.what(), open);
 }
 
-CallShape NodeCommunicator::shapeOf(const Call& call) const {
+CallShape NodeCommunicator::shapeOf(const Call& call) {
   return shapeOf(call.collective, isRooted(call.collective) ? call.root : 0, call.count * sizeOf(call.type),
                  steered(call));
 }
@@ -122,6 +122,12 @@ NodePlan NodeCommunicator::choosePlan(const CallShape& shape, const LoweringFact
   CallShape placed = shape;
   placed.request = selector_.request(question.collective, question.root, layout);
   return planOf(&selectAlgorithm(placed, facts), layout);
+}
+
+bool NodeCommunicator::serves(const Algorithm& algorithm, Collective collective, const PlanDemands& demands) {
+  if (!isPriced(collective)) return meets(algorithm, {collective, ranks(), 0}, demands);
+  const int layout = selector_.bestLayout({.collective = collective, .bytes = 64 * 1024}, algorithm);
+  return meets(algorithm, selector_.request(collective, 0, layout), demands);
 }
 
 std::vector<CallRoute> NodeCommunicator::routes(Collective collective, std::size_t bytes) {
@@ -206,7 +212,9 @@ void NodeCommunicator::runPlan(const Call& call, const CallShape& shape, std::ui
 
 void NodeCommunicator::runUnequal(const Call& call, std::uint64_t signature) {
   lastAlgorithm_ = "eager";
-  const UnequalNodeRun::Left left = unequal_.begin(call, signature, forced().empty());
+  const PlanDemands demands = demandsOf(call, config().isReproducible);
+  const std::string_view route = forced(call.collective, demands);
+  const UnequalNodeRun::Left left = unequal_.begin(call, signature, route.empty());
   if (left == UnequalNodeRun::Left::messages) {
     membership_.pages.need(AreaPart::pairs);
     pairs_.run(unequal_.messages(call));
@@ -215,10 +223,9 @@ void NodeCommunicator::runUnequal(const Call& call, std::uint64_t signature) {
   const LoweringFacts facts = unequal_.meet(call, signature);
   CallShape shape = shapeOf(call);
   shape.bytes = unequal_.longestBytes();
-  shape.forced = forced();
+  shape.forced = route;
   const Algorithm& algorithm = selectAlgorithm(shape, facts);
-  unequal_.run(call, {&algorithm, &shape.request, 0, nullptr, limitsOf(shape)},
-               demandsOf(call, config().isReproducible));
+  unequal_.run(call, {&algorithm, &shape.request, 0, nullptr, limitsOf(shape)}, demands);
   lastAlgorithm_ = algorithm.name;
 }
 

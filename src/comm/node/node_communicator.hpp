@@ -42,6 +42,7 @@ class NodeCommunicator final : public JoinedCommunicator {
   void deregisterBuffer(void* buffer) override;
   std::string explain(Collective collective, std::size_t bytes) override;
   std::vector<CallRoute> routes(Collective collective, std::size_t bytes) override;
+  bool serves(const Algorithm& algorithm, Collective collective, const PlanDemands& demands) override;
   std::string lastAlgorithm() const override { return std::string(lastAlgorithm_); }
   Standing standing() const override;
 
@@ -69,7 +70,7 @@ class NodeCommunicator final : public JoinedCommunicator {
   void runPlan(const Call& call, const CallShape& shape, std::uint64_t signature);
   /// Blocks of unequal lengths.
   void runUnequal(const Call& call, std::uint64_t signature);
-  CallShape shapeOf(const Call& call) const;
+  CallShape shapeOf(const Call& call);
   CallShape shapeOf(Collective collective, int root, std::size_t bytes, std::string_view route) const;
   /// `isOrdered`: sums must be in the order of the ranks. The request is the shape's, or kept by the selector.
   NodePlan choosePlan(const CallShape& shape, const LoweringFacts& facts, bool isOrdered);
