@@ -158,14 +158,17 @@ class DirectBackwardWeights final : public ConvPlan {
     // Parts of few pixels. Short vectors have twice as many tiles, for which lines of a small image are read again.
     // Groups that cut blocks have few channels, and few tiles.
     const bool isOfParts = pixels >= pixelsOfPart || kernels_.fmaLanes == blockLength;
-    if ((isOneLine() && areFarApart() && isOfParts) || groupsCutNhwc(description_)) return 0;
+    constexpr std::ptrdiff_t floatsOfPage = 1024;
+    // Of pixels pages apart those of a part fall on each other too.
+    const bool arePages =
+        haveHalves() && (in_.pixel * shape().strideWidth % floatsOfPage == 0 || out_.pixel % floatsOfPage == 0);
+    if ((isOneLine() && areFarApart() && isOfParts && !arePages) || groupsCutNhwc(description_)) return 0;
     const bool isStridedProduct = areFarApart() && isProduct();
     const bool isReadOnce =
         rowPartsOf(outParts_.front(), false).size() == 1 && (isProduct() || !hasTwoWideUnits(kernels_));
     if (isReadOnce || (pixels > pixelsOfCache && !isStridedProduct)) return 0;
     // Cores with two units, and short vectors, have an L2 cache that brings them in time, but where all pixels fall on
     // each other, and of NHWC with a stride, whose lines no hardware looks ahead over.
-    constexpr std::ptrdiff_t floatsOfPage = 1024;
     const bool hasTime = hasTwoWideUnits(kernels_) || haveHalves();
     const auto lost = [&](std::ptrdiff_t floats) {
       const bool areInTime = hasTime && floats % floatsOfPage != 0 && !isStridedProduct;

@@ -57,7 +57,8 @@ std::unique_ptr<ConvPlan> makeDense(const Description& d, const KernelSet& kerne
     return std::move(best.plan);
   }
   const auto withShortSums = [&](std::unique_ptr<ConvPlan> direct) {
-    if (!servesShortSums(d)) return direct;
+    // Of long vectors, and far caches, that has not been measured.
+    if (kernels.fmaLanes != blockLength / 2 || hasFarCaches() || !servesShortSums(d)) return direct;
     std::unique_ptr<ConvPlan> sums = makeShortSums(d, kernels);
     return sums->predictedSeconds() < direct->predictedSeconds() ? std::move(sums) : std::move(direct);
   };
