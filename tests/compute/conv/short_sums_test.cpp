@@ -50,6 +50,21 @@ TEST_P(ShortSums, AreExactForManyImagesAndLargeResults) {
   expectExactBetweenPages(layer(1, 2, 96, 150, 151, 3), 1, true);
 }
 
+/// Products of half vectors may have many values; where weights do not stay in the L2 cache, some tiles at a time go
+/// through all strips.
+TEST_P(ShortSums, AreExactForProductsOfManyValues) {
+  pretendCoreModel(&nearCore);
+  const auto expectSameExactly = [&](int batch, int values, int results, int height, int width) {
+    taccConvDesc_t desc = layer(batch, values, results, height, width, 1);
+    desc.algorithm = nullptr;
+    chooseEpilogue(desc, random_);
+    expectExact(desc);
+  };
+  for (int i = 0; i < 6; ++i) expectSameExactly(from(1, 2), from(193, 1024), from(1, 130), from(4, 6), from(6, 8));
+  expectSameExactly(1, 1024, from(540, 560), 4, 6);
+  pretendCoreModel(nullptr);
+}
+
 /// Strips fetch what the next one reads where it comes from memory; here everything does.
 TEST_P(ShortSums, AreExactOfWhatComesFromMemory) {
   CoreModel model = nearCore;
@@ -107,6 +122,30 @@ TEST(ShortSumsChoice, ServesNothingElse) {
   other = desc;
   other.outChannels = 64;
   EXPECT_FALSE(serves(other));
+}
+
+/// Products of half vectors are served of more values, where each worker has strips enough.
+TEST(ShortSumsChoice, ServesLongProductsOfHalfVectors) {
+  pretendCoreModel(&nearCore);
+  for (const KernelSet* kernels : availableKernels()) {
+    taccConvDesc_t desc = convolution(taccConvForward, 1, 1024, 7, 7, 1000, 1);
+    desc.inputLayout = desc.outputLayout = taccLayoutNhwc;
+    desc.algorithm = "short-sums";
+    const auto serves = [&] {
+      const Description d = withKernels(understand(desc), *kernels);
+      return cheapestServing(d, *kernels).plan != nullptr;
+    };
+    EXPECT_EQ(serves(), kernels->fmaLanes == blockLength / 2) << kernels->isa;
+    desc.maxWorkers = 4;
+    EXPECT_FALSE(serves()) << kernels->isa;
+    desc.maxWorkers = 1;
+    desc.inChannels = 1025;
+    EXPECT_FALSE(serves()) << kernels->isa;
+    desc.inChannels = 1024;
+    desc.kernelHeight = desc.kernelWidth = 3;
+    EXPECT_FALSE(serves()) << kernels->isa;
+  }
+  pretendCoreModel(nullptr);
 }
 
 }  // namespace

@@ -86,13 +86,21 @@ inline NearNhwcResult nearNhwcResult(const Description& d) {
 /// What tiles that write such a result, some blocks of a pixel at a time, take beside so many cycles of products: a
 /// result that goes to memory drives what is read out of the caches, too. Products hide what comes meanwhile.
 inline double nearMemoryCycles(const Description& d, double products) {
-  constexpr double ofLine = 8, readBytes = 9, hidden = 0.45;
+  constexpr double readBytes = 9, hidden = 0.45;
   const NearNhwcResult result = nearNhwcResult(d);
   if (result.pixels == 0) return 0;
+  // Of pixels that are no whole lines, most parts of one are stored to two, with what their neighbours store later:
+  // from behind the L2 cache too half vectors wait for that.
+  const bool isUneven =
+      d.vectorLanes == blockLength / 2 && result.channels > blockLength && result.channels % blockLength != 0;
+  const double ofLine = isUneven ? 40 : 8, ofUnevenLine = isUneven ? 5 : 0;
   const double last = coreModel().lastCacheBytes, read = touchedBytes(d) - result.bytes();
   const double lines = result.channels <= blockLength ? double(result.channels) / blockLength
                                                       : ceilDivide(result.channels, blockLength);  // of a pixel
-  const double written = std::clamp(2 * result.bytes() / last - 1, 0.0, 1.0) * ofLine * lines * result.pixels;
+  const auto beyond = [](double times) { return std::clamp(times - 1, 0.0, 1.0); };
+  const double ofResult = beyond(2 * result.bytes() / last) * ofLine +
+                          beyond(result.bytes() / static_cast<double>(l2CacheBytes())) * ofUnevenLine;
+  const double written = ofResult * lines * result.pixels;
   return std::max(0.0, written + (result.bytes() + read > last ? read / readBytes : 0) - hidden * products);
 }
 

@@ -153,25 +153,26 @@ class DirectBackwardWeights final : public ConvPlan {
   /// had not pixels that are far apart driven them out. Tiles of all rows of a block are not followed by any.
   double lostCycles() const {
     constexpr double ofLine = 4;
-    constexpr std::ptrdiff_t pixelsOfCache = 1024;
+    constexpr std::ptrdiff_t pixelsOfCache = 1024, floatsOfPage = 1024;
     const std::ptrdiff_t pixels = std::ptrdiff_t{shape().outHeight} * shape().outWidth;
-    // Parts of few pixels. Short vectors have twice as many tiles, for which lines of a small image are read again.
-    // Groups that cut blocks have few channels, and few tiles.
+    // Parts of few pixels. Short vectors have twice as many tiles, for which lines of a small image are read again, and
+    // those of pixels pages apart in any part. Groups that cut blocks have few channels, and few tiles.
     const bool isOfParts = pixels >= pixelsOfPart || kernels_.fmaLanes == blockLength;
-    if ((isOneLine() && areFarApart() && isOfParts) || groupsCutNhwc(description_)) return 0;
+    const std::ptrdiff_t inPixel = in_.pixel * shape().strideWidth;
+    const bool arePages = haveHalves() && (inPixel % floatsOfPage == 0 || out_.pixel % floatsOfPage == 0);
+    if ((isOneLine() && areFarApart() && isOfParts && !arePages) || groupsCutNhwc(description_)) return 0;
     const bool isStridedProduct = areFarApart() && isProduct();
     const bool isReadOnce =
         rowPartsOf(outParts_.front(), false).size() == 1 && (isProduct() || !hasTwoWideUnits(kernels_));
     if (isReadOnce || (pixels > pixelsOfCache && !isStridedProduct)) return 0;
     // Cores with two units, and short vectors, have an L2 cache that brings them in time, but where all pixels fall on
     // each other, and of NHWC with a stride, whose lines no hardware looks ahead over.
-    constexpr std::ptrdiff_t floatsOfPage = 1024;
     const bool hasTime = hasTwoWideUnits(kernels_) || haveHalves();
     const auto lost = [&](std::ptrdiff_t floats) {
       const bool areInTime = hasTime && floats % floatsOfPage != 0 && !isStridedProduct;
       return pixels > linesKept(floats) && !areInTime ? ofLine : 0;
     };
-    return lost(in_.pixel * shape().strideWidth) + lost(out_.pixel);
+    return lost(inPixel) + lost(out_.pixel);
   }
   /// Whether each part of the output channels is complete before the next one begins: then it is brought to KCRS from
   /// the L2 cache, and only what is wanted is written to memory.

@@ -56,11 +56,17 @@ std::unique_ptr<ConvPlan> makeDense(const Description& d, const KernelSet& kerne
     takeCheaper(best, makePlainPlan(any, kernels));
     return std::move(best.plan);
   }
+  const auto withShortSums = [&](std::unique_ptr<ConvPlan> direct) {
+    // Of long vectors, and far caches, that has not been measured.
+    if (kernels.fmaLanes != blockLength / 2 || hasFarCaches() || !servesShortSums(d)) return direct;
+    std::unique_ptr<ConvPlan> sums = makeShortSums(d, kernels);
+    return sums->predictedSeconds() < direct->predictedSeconds() ? std::move(sums) : std::move(direct);
+  };
   switch (d.pass) {
     case taccConvForward:
-      return makeDirectForward(d, kernels);
+      return withShortSums(makeDirectForward(d, kernels));
     case taccConvBackwardData:
-      return makeDirectBackwardData(d, kernels);
+      return withShortSums(makeDirectBackwardData(d, kernels));
     default:
       return makeDirectBackwardWeights(d, kernels);
   }

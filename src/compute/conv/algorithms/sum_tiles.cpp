@@ -19,7 +19,12 @@ SumTiles::SumTiles(const KernelSet& kernels, const SumSize& size, bool ofWholeLi
   choose(kernels, ofWholeLines);
   const std::ptrdiff_t bytesOfStrip =
       std::ptrdiff_t{pixels_} * size_.channels * static_cast<std::ptrdiff_t>(sizeof(float));
-  const bool areAlike = restVectors_ == 0 || tiles_ == 0;
+  const auto tileBytes =
+      static_cast<std::size_t>(size_.lines * size_.values * vectors_ * kernels_.lanes) * sizeof(float);
+  const bool areKept = staysInL2(packedFloats() * sizeof(float));
+  tilesAtOnce_ =
+      areKept ? std::max(1, tiles_) : static_cast<int>(std::max<std::size_t>(1, l2CacheBytes() / 4 / tileBytes));
+  const bool areAlike = restVectors_ == 0 || tiles_ == 0 || !areKept;
   stripsAtOnce_ = areAlike ? strips_ : static_cast<int>(std::max<std::ptrdiff_t>(1, bytesOfStrips / bytesOfStrip));
   constexpr double ofCall = 90;  // of tiles of the other kind
   if (!areAlike) cycles_ += ofCall * ceilDivide(strips_, stripsAtOnce_);
@@ -76,6 +81,8 @@ std::size_t SumTiles::packedFloats() const {
          static_cast<std::size_t>(size_.lines * size_.values);
 }
 
+int SumTiles::passes() const { return std::max(1, ceilDivide(tiles_, tilesAtOnce_)); }
+
 int SumTiles::firstPixel(int strip) const {
   const int least = size_.pixels / strips_, larger = size_.pixels % strips_;  // so many strips have a pixel more
   return strip * least + std::min(strip, larger);
@@ -116,7 +123,9 @@ void SumTiles::runStrips(const ShortSumsCall& given, int firstLine, int pixels) 
     if (call.bias != nullptr) call.bias += done;
     if (call.addend != nullptr) call.addend += done;
   };
-  runTiles(tiles_, vectors_, 0);
+  for (int tile = 0; tile < tiles_; tile += tilesAtOnce_) {
+    runTiles(std::min(tilesAtOnce_, tiles_ - tile), vectors_, 0);
+  }
   runTiles(1, restVectors_, size_.channels % kernels_.lanes);
 }
 

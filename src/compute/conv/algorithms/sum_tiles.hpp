@@ -31,6 +31,9 @@ class SumTiles {
   int strips() const { return strips_; }
   int vectors() const { return vectors_; }
   int pixels() const { return pixels_; }
+  /// How often the pixels of a call are gone through: once, or where weights do not stay in the L2 cache by some tiles
+  /// at a time, whose weights do.
+  int passes() const;
   /// For a line of results, from kernel line to kernel line the same.
   double cycles() const { return cycles_; }
 
@@ -52,6 +55,7 @@ class SumTiles {
   int tiles_ = 0;                 // of that many vectors
   int restVectors_ = 0;           // of the one behind them; 0: there is none
   int strips_ = 0, stripsAtOnce_ = 0;
+  int tilesAtOnce_ = 0;  // of those of vectors_
   double cycles_ = 0;
 };
 

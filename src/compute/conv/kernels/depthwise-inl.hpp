@@ -19,6 +19,7 @@ namespace TACC_CONV_ISA {
 template <int kWidth, int kStride, bool kSpreads, int kShift, int kPixels, int kDilation = 1>
 struct StripShape {
   static constexpr int width = kWidth;
+  static constexpr bool spreads = kSpreads;
   /// Wider strides and dilation are rare, and each form takes its time to compile.
   static constexpr bool hasKnownEnds = kStride <= 2 && kDilation == 1;
   static constexpr int pixels = kPixels;
@@ -315,22 +316,41 @@ struct DepthwiseRows {
   return call.strideHeight < call.kernelHeight ? call.strideHeight : call.kernelHeight;
 }
 
+/// Whether a strip of all blocks is gone through line by line, and not of all lines block by block. Where pixels are
+/// apart the blocks of a pixel follow each other, so that is the order of memory, in which hardware looks ahead: with a
+/// stride of 2 what comes from behind the L2 cache takes up to 30 % less time so. Wider kernels have more lines in
+/// common, which are better read again while the L1 cache has them.
+template <class Strip, int kPixel>
+constexpr bool goesByLines = kPixel == 0 && Strip::width <= 3 && !Strip::spreads;
+
 /// A strip of some lines of all blocks, in turn.
 template <class Strip, class Ends, int kPixel, bool kIsCut>
 [[gnu::always_inline]] inline void stripOfBlocks(const DepthwiseCall& call, const DepthwiseRows& rows,
                                                  StripPlace place) {
   const std::ptrdiff_t inputPixel = pixelStep<kPixel>(call.inputPixel);
   const ChannelsThere<kPixel> channels(static_cast<int>(inputPixel));
+  const auto stripOfLine = [&](const DepthwiseLines& lines, const StripPlace& at) __attribute__((always_inline)) {
+    if (call.ahead != 0 && lines.count > 0) {
+      // What the lines below read first.
+      fetchStrip<Strip>(lines.input[lines.count - 1] + at.plane + at.column + call.ahead,
+                        call.spreadsLines ? 1 : newLines(call), call.inputWidth * inputPixel, inputPixel);
+    }
+    strip<Strip, Ends, kPixel, kIsCut>(call, lines, at, channels);
+  };
+  if constexpr (goesByLines<Strip, kPixel>) {
+    for (int i = 0; i < rows.count; ++i, place.output += rows.nextOutput) {
+      StripPlace at = place;
+      for (int block = 0; block < call.blocks; ++block) {
+        stripOfLine(rows.lines[i], at);
+        moveToNextBlock(call, at);
+      }
+    }
+    return;
+  }
   for (int block = 0; block < call.blocks; ++block) {
     StripPlace below = place;
     for (int i = 0; i < rows.count; ++i) {
-      const DepthwiseLines& lines = rows.lines[i];
-      if (call.ahead != 0 && lines.count > 0) {
-        // What the lines below read first.
-        fetchStrip<Strip>(lines.input[lines.count - 1] + place.plane + place.column + call.ahead,
-                          call.spreadsLines ? 1 : newLines(call), call.inputWidth * inputPixel, inputPixel);
-      }
-      strip<Strip, Ends, kPixel, kIsCut>(call, lines, below, channels);
+      stripOfLine(rows.lines[i], below);
       below.output += rows.nextOutput;
     }
     moveToNextBlock(call, place);

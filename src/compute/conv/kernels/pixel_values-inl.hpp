@@ -1,6 +1,8 @@
 // Where a tile finds one value of each of its pixels. Included by tile-inl.hpp.
 #pragma once
 
+#include <utility>
+
 #include "compute/conv/kernels/vector-inl.hpp"
 
 namespace tacc::conv {
@@ -16,12 +18,12 @@ class PixelValues {
  public:
   [[gnu::always_inline]] PixelValues(const float* input, std::ptrdiff_t pixel) : input_(input), pixel_(pixel) {}
 
-  /// Calls visit(pixel, its value) for [kFrom, kTo).
+  /// Calls visit(pixel, its value in all lanes) for [kFrom, kTo).
   template <int kFrom, int kTo, class Visit>
   [[gnu::always_inline]] void forEach(const Visit& visit) const {
     if constexpr (kPixelStride != 0) {
 #pragma GCC unroll 16
-      for (int p = kFrom; p < kTo; ++p) visit(p, input_[p * kPixelStride]);
+      for (int p = kFrom; p < kTo; ++p) visit(p, broadcast(input_[p * kPixelStride]));
       return;
     }
     std::ptrdiff_t bytes = pixel_ * static_cast<std::ptrdiff_t>(sizeof(float));
@@ -30,7 +32,7 @@ class PixelValues {
     const char* place = reinterpret_cast<const char*>(input_);
 #pragma GCC unroll 16
     for (int p = 0; p < kTo; ++p) {
-      if (p >= kFrom) visit(p, *reinterpret_cast<const float*>(place + p % apart * bytes));
+      if (p >= kFrom) visit(p, broadcast(*reinterpret_cast<const float*>(place + p % apart * bytes)));
       if (p % apart == apart - 1 && p + 1 < kTo) {
         place += apart * pixel_ * static_cast<std::ptrdiff_t>(sizeof(float));
         asm("" : "+r"(place));
@@ -45,6 +47,22 @@ class PixelValues {
   std::ptrdiff_t pixel_;
 };
 
+/// The float that is kIndex behind `place` and kTimes (0 to 2) times `bytes`, in all lanes. The compiler would make an
+/// instruction of its own of twice the distance, for each pixel and value again.
+template <int kTimes, int kIndex>
+[[gnu::always_inline]] inline Vector broadcastFrom(const char* place, std::ptrdiff_t bytes) {
+#if defined(__x86_64__) && TACC_LANES == 8
+  if constexpr (kTimes != 0) {
+    Vector x;
+    asm volatile("vbroadcastss %c3(%1,%2,%c4), %0"
+                 : "=x"(x)
+                 : "r"(place), "r"(bytes), "i"(kIndex * sizeof(float)), "i"(kTimes));
+    return x;
+  }
+#endif
+  return broadcast(reinterpret_cast<const float*>(place + kTimes * bytes)[kIndex]);
+}
+
 /// The same for several values that follow each other: every third pixel has a place of its own, all of which move on
 /// behind the last of these values; which value it is, and which pixel of three, is part of the instruction.
 template <int kPixelStride, int kPixels>
@@ -57,26 +75,24 @@ class MovingPixels {
   }
 
   /// One of those values.
+  template <int kValue>
   struct Value {
     const MovingPixels& of;
-    int value;
 
     template <int kFrom, int kTo, class Visit>
     [[gnu::always_inline]] void forEach(const Visit& visit) const {
-#pragma GCC unroll 16
-      for (int p = kFrom; p < kTo; ++p) {
-        const char* const from = kPixelStride != 0
-                                     ? of.place_[0] + p * kPixelStride * static_cast<std::ptrdiff_t>(sizeof(float))
-                                     : of.place_[p / apart] + p % apart * of.bytes_;
-        visit(p, reinterpret_cast<const float*>(from)[value]);
+      [&]<int... kIndex>(std::integer_sequence<int, kIndex...>) __attribute__((always_inline)) {
+        (visit(kFrom + kIndex, of.template at<kFrom + kIndex, kValue>()), ...);
       }
+      (std::make_integer_sequence<int, kTo - kFrom>());
     }
   };
   /// Nothing is loaded for it before those before it have been multiplied: there are no registers for it. Nor are
   /// multiples of the distance computed before, as above.
-  [[gnu::always_inline]] Value value(int value) {
+  template <int kValue>
+  [[gnu::always_inline]] Value<kValue> value() {
     asm volatile("" : "+r"(bytes_) : : "memory");
-    return {*this, value};
+    return {*this};
   }
 
   [[gnu::always_inline]] void moveOn(int values) {
@@ -89,6 +105,15 @@ class MovingPixels {
   [[gnu::always_inline]] const float* first() const { return reinterpret_cast<const float*>(place_[0]); }
 
  private:
+  template <int kPixel, int kValue>
+  [[gnu::always_inline]] Vector at() const {
+    if constexpr (kPixelStride != 0) {
+      return broadcastFrom<0, kPixel * kPixelStride + kValue>(place_[0], 0);
+    } else {
+      return broadcastFrom<kPixel % apart, kValue>(place_[kPixel / apart], bytes_);
+    }
+  }
+
   static constexpr int apart = 3;
   static constexpr int places = kPixelStride != 0 ? 1 : (kPixels + apart - 1) / apart;
 

@@ -13,19 +13,24 @@ namespace TACC_CONV_ISA {
 /// Weights are fetched into the L1 cache this many rows before they are used: they come from the second one.
 constexpr int weightRowsAhead = 16;
 
+/// Beside the 20 instructions of a step of short vectors one more is felt, and hardware that looks ahead along weights
+/// is enough, but for tiles so small that weights are most of what they read.
+constexpr bool fetchesWeightRows(int vectors, int pixels) { return TACC_LANES != 8 || vectors * pixels <= 8; }
+
 /// The products of one input value of the pixels [kFrom, kTo). Every accumulator stays in its register: the loops are
 /// unrolled completely.
 template <int kVectors, int kPixels, int kFrom, int kTo, class Values>
 [[gnu::always_inline]] inline void multiplyValue(Vector (&sum)[kVectors][kPixels], const Values& values,
                                                  const float* weights) {
+  if constexpr (fetchesWeightRows(kVectors, kPixels)) {
 #pragma GCC unroll 16
-  for (int v = 0; v < kVectors * TACC_LANES; v += 16) {
-    __builtin_prefetch(weights + weightRowsAhead * blocksOf(kVectors) * blockLength + v);
+    for (int v = 0; v < kVectors * TACC_LANES; v += 16) {
+      __builtin_prefetch(weights + weightRowsAhead * blocksOf(kVectors) * blockLength + v);
+    }
   }
   if constexpr (kTo - kFrom < kVectors) {  // whatever are fewer stay in registers
     Vector x[kPixels];
-    values.template forEach<kFrom, kTo>([&](int p, const float& value)
-                                            __attribute__((always_inline)) { x[p] = broadcast(value); });
+    values.template forEach<kFrom, kTo>([&](int p, Vector value) __attribute__((always_inline)) { x[p] = value; });
 #pragma GCC unroll 16
     for (int v = 0; v < kVectors; ++v) {
       const Vector w = load(weights + v * TACC_LANES);
@@ -39,8 +44,7 @@ template <int kVectors, int kPixels, int kFrom, int kTo, class Values>
   Vector w[kHeld];
 #pragma GCC unroll 16
   for (int v = 0; v < kHeld; ++v) w[v] = load(weights + v * TACC_LANES);
-  values.template forEach<kFrom, kTo>([&](int p, const float& value) __attribute__((always_inline)) {
-    const Vector x = broadcast(value);
+  values.template forEach<kFrom, kTo>([&](int p, Vector x) __attribute__((always_inline)) {
 #pragma GCC unroll 16
     for (int v = 0; v < kVectors; ++v) {
       if (v < kHeld) {
@@ -111,11 +115,14 @@ template <int kPixelStride, int kFrom, int kTo, Ahead kAhead, int kVectors, int 
   } else if constexpr (stepsInRow > 1 && kFrom == 0 && kTo == kPixels) {
     MovingPixels<kPixelStride, kPixels> pixels(input, pixel);
     for (; left >= stepsInRow; left -= stepsInRow) {
-#pragma GCC unroll 4
-      for (int i = 0; i < stepsInRow; ++i) {
-        multiplyValue<kVectors, kPixels, 0, kPixels>(sum, pixels.value(i), weights + i * kRow);
-        if constexpr (kFetchesWeights) __builtin_prefetch(ahead + i * blockLength, 0, 2);
+      const auto stepInRow = [&]<int kStep>(std::integral_constant<int, kStep>) __attribute__((always_inline)) {
+        multiplyValue<kVectors, kPixels, 0, kPixels>(sum, pixels.template value<kStep>(), weights + kStep * kRow);
+        if constexpr (kFetchesWeights) __builtin_prefetch(ahead + kStep * blockLength, 0, 2);
+      };
+      [&]<int... kStep>(std::integer_sequence<int, kStep...>) __attribute__((always_inline)) {
+        (stepInRow(std::integral_constant<int, kStep>{}), ...);
       }
+      (std::make_integer_sequence<int, stepsInRow>());
       if constexpr (kFetchesInput) {
 #pragma GCC unroll 2
         for (int i = 0; i < linesInRow; ++i) {
