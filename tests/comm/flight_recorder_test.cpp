@@ -25,14 +25,14 @@ std::uint64_t allReduceOf(std::size_t count) {
 /// What a recorder writes at its end goes away with this.
 class TraceFiles {
  public:
-  const std::string base = testing::TempDir() + "flight-" + std::to_string(::getpid());
+  const std::string base = testing::TempDir() + "flight-" + std::to_string(::getpid()) + ".";
   ~TraceFiles() {
     for (const auto& file : std::filesystem::directory_iterator(testing::TempDir()))
       if (file.path().string().rfind(base, 0) == 0) std::filesystem::remove(file.path());
   }
 };
 
-TEST(FlightRecorder, KeepsTheLastThousandInOrder) {
+TEST(FlightRecorder, KeepsTheLastOfATraceInOrder) {
   const TraceFiles files;
   FlightRecorder recorder(3, files.base);
   for (std::size_t i = 1; i <= 1500; ++i) {

@@ -24,7 +24,7 @@ expect 'tacc_bench all' allreduce allgather alltoall allgatherv alltoallv
 expect 'tacc_bench c' conv
 expect 'tacc_bench allreduce c' ''
 expect 'tacc_bench allreduce --me' --memory
-expect 'tacc_bench allreduce --memory ' private library
+expect 'tacc_bench allreduce --memory ' private small-pages library
 expect 'tacc_bench allreduce --json ' ''
 expect 'tacc_bench conv --wi' --winograd
 expect 'tacc_bench allreduce --wi' ''

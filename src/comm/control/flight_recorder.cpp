@@ -59,6 +59,7 @@ FlightRecorder::FlightRecorder(int rank, std::string file)
 FlightRecorder::~FlightRecorder() { write(); }
 
 void FlightRecorder::note(std::string text) {
+  if (!isTraced()) return;
   notes_.push_back({next_, readTicks(), std::move(text)});
   if (notes_.size() > notesKept) notes_.pop_front();
 }

@@ -40,7 +40,7 @@ class FlightRecorder {
   void end() noexcept {
     if (isTraced()) flightOf(next_ - 1).end = readTicks();
   }
-  /// Something to know about the calls from now on, as a sentence; the last few are kept.
+  /// Something to know about the calls from now on, as a sentence; the last few are kept of a trace.
   void note(std::string text);
   /// It has failed: writes or logs the record, once.
   void fail(taccResult_t result, const char* message) noexcept;

@@ -21,20 +21,20 @@ int sourceOf(const ChannelDirection& along, int result, int tap) {
 
 }  // namespace
 
-std::vector<ChannelDirection::Source> ChannelDirection::sourcesOf(int result) const {
-  std::vector<Source> found;
+void ChannelDirection::findSources(int result, std::vector<Source>& found) const {
+  found.clear();
   for (int tap = 0; tap < taps; ++tap) {
     if (const int source = sourceOf(*this, result, tap); source >= 0) found.push_back({tap, source});
   }
-  return found;
 }
 
 std::vector<ChannelRun> channelRuns(const ChannelDirection& along, std::ptrdiff_t pixelFloats) {
   std::vector<ChannelRun> runs;
+  std::vector<ChannelDirection::Source> last, sources;
   for (int phase = 0; phase < std::min(along.resultStep(), along.results); ++phase) {
-    std::vector<ChannelDirection::Source> last;
+    last.clear();
     for (int x = phase; x < along.results; x += along.resultStep()) {
-      std::vector<ChannelDirection::Source> sources = along.sourcesOf(x);
+      along.findSources(x, sources);
       const auto followsLast = [&] {
         if (x == phase || sources.size() != last.size()) return false;
         for (std::size_t i = 0; i < sources.size(); ++i) {
@@ -50,7 +50,7 @@ std::vector<ChannelRun> channelRuns(const ChannelDirection& along, std::ptrdiff_
           run.taps.push_back({source.source * pixelFloats, std::ptrdiff_t{source.tap} * blockLength});
         }
       }
-      last = std::move(sources);
+      std::swap(last, sources);
     }
   }
   return runs;

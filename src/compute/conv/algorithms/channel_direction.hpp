@@ -17,8 +17,8 @@ struct ChannelDirection {
   struct Source {
     int tap, source;
   };
-  /// The taps that find something inside for a result, and what.
-  std::vector<Source> sourcesOf(int result) const;
+  /// Puts the taps that find something inside for a result, and what, into `found`.
+  void findSources(int result, std::vector<Source>& found) const;
   /// From result to result of those that see the same taps, and from source to source of these.
   int resultStep() const { return spreads ? stride : 1; }
   int sourceStep() const { return spreads ? 1 : stride; }

@@ -70,8 +70,7 @@ class Depthwise final : public LinesPlan {
     line_.weightsBlock = std::ptrdiff_t{taps()} * blockLength;
     chooseKernel();
     line_.goesByPairs = goesByPairs();
-    line_.isNonTemporal = isNonTemporalResult(d) && !d.residual && !d.accumulate && parts_.size() == 1 &&
-                          writesWholeLines() && !cutsBlock(d) && !(isApart(d) && readsBfloat16(d));
+    line_.isNonTemporal = isPastCaches() && writesWholeLines() && !cutsBlock(d) && !(isApart(d) && readsBfloat16(d));
     scales_ = isScaling(d) && (kernels.fmaLanes == blockLength || !line_.isNonTemporal);
     if (isApart(d)) {
       chooseReadingOfApart();
@@ -304,8 +303,12 @@ class Depthwise final : public LinesPlan {
     if (isApart(description_) && parts_.front().kernel == kernels_.depthwiseApart[line_.kernelWidth][2])
       return shape().inChannels % blockLength == 0;
     if (parts_.front().kernel != kernels_.depthwise[line_.kernelWidth][line_.strideWidth]) return false;
-    return line_.strideWidth == 2 ? line_.outputWidth >= leastWidth && line_.outputWidth % pixels == 0
-                                  : isNonTemporalResult(description_);
+    return line_.strideWidth == 2 ? line_.outputWidth >= leastWidth && line_.outputWidth % pixels == 0 : isPastCaches();
+  }
+  /// Whether results are so large that they are stored past the caches, where nothing is read before they are written.
+  bool isPastCaches() const {
+    return isNonTemporalResult(description_) && !description_.residual && !description_.accumulate &&
+           parts_.size() == 1;
   }
   /// Narrower vectors would write a line of the cache in parts, some pixels later.
   bool writesWholeLines() const {

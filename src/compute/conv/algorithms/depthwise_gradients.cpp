@@ -1,7 +1,7 @@
 // The gradients of channel-wise convolutions that are no convolutions themselves: of the weights, with the sums of all
 // taps of some lines of the kernel in registers (depthwise_gradient-inl.hpp), and what is left: of the weights of other
-// kernels, and, where a vector is a block, of the input with other strides or of tall kernels, a tap at a time along
-// the lines.
+// kernels, and of the input with other strides or of tall kernels that have no phases (depthwise_phases.cpp), a tap at
+// a time along the lines.
 #include <algorithm>
 #include <numeric>
 #include <optional>
@@ -109,7 +109,8 @@ class DepthwiseGradients final : public ConvPlan {
     const double computed = method == DepthwiseMethod::strips ? depthwiseBlocks(shape(), kernels_) : planes;
     const int lines = isData ? shape().height : shape().outHeight;
     if (isData && hasFarCaches()) return dataSecondsFromFar();
-    constexpr double bytesOfResult = 11;
+    // Parts of lines of the cache are asked for, and written, one after the other where vectors are short.
+    const double bytesOfResult = kernels_.fmaLanes == blockLength ? 11 : 7;
     // Where lines of the cache are left out memory gives less, which was seen on a core with two wide units.
     const bool skipsColumns = shape().kernelWidth < shape().strideWidth;
     const bool hasOneTap = shape().kernelHeight * shape().kernelWidth == 1;
@@ -118,9 +119,12 @@ class DepthwiseGradients final : public ConvPlan {
     const double ofNumbers = readsBfloat16(description_) ? cyclesOfBfloat16 : 1;
     const double cycles = three_ ? DepthwiseThree::cycles(description_, kernels_)
                                  : ofNumbers * depthwiseCycles(shape(), kernels_, method, lines, taps_.size());
+    const double bytes = floats * static_cast<double>(bytesOfNumber(description_)),
+                 rate = isData ? bytesOfResult / (1 + 0.25 * shape().kernelHeight) : bytesOfSums;
+    // Half lines of a large result are waited for, each as often as it is added to.
+    const bool isWaitedFor = isData && 2 * kernels_.fmaLanes == blockLength && isNonTemporalResult(description_);
     return std::max(computed * cycles + planes * apartCycles(),
-                    transferCycles(floats * static_cast<double>(bytesOfNumber(description_)),
-                                   isData ? bytesOfResult / (1 + 0.25 * shape().kernelHeight) : bytesOfSums)) /
+                    isWaitedFor ? bytes / rate : transferCycles(bytes, rate)) /
            assumedHertz;
   }
 

@@ -49,9 +49,11 @@ class DepthwiseNhwc final : public ConvPlan {
               s.dilationWidth,
               s.padWidth,
               spreads};
+    std::vector<ChannelDirection::Source> sources;
     for (int y = 0; y < down.results; ++y) {
       std::vector<ChannelTap>& line = lines_.emplace_back();
-      for (const ChannelDirection::Source& source : down.sourcesOf(y)) {
+      down.findSources(y, sources);
+      for (const ChannelDirection::Source& source : sources) {
         line.push_back({std::ptrdiff_t{source.source} * along_.sources * s.inChannels,
                         std::ptrdiff_t{source.tap} * s.kernelWidth * blockLength});
       }

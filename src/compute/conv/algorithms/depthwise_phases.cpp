@@ -1,7 +1,8 @@
 // Channel-wise convolutions in blocks, backward to the data with strides and kernels that have no kernel of their own,
-// where a vector is a part of a block. Every s-th pixel of a line of the result sees the same taps, and these go
-// together with their sums in registers: nothing that is stored is read again, as it is where products are added a tap
-// at a time. To the kernels of depthwise_nhwc-inl.hpp a block of an image is a tensor of 16 channels.
+// where a vector is half a block, and results see several taps of a line. Every s-th pixel of a line of the result sees
+// the same taps, and these go together with their sums in registers: nothing that is stored is read again, as it is
+// where products are added a tap at a time. To the kernels of depthwise_nhwc-inl.hpp a block of an image is a tensor of
+// 16 channels.
 #include <algorithm>
 #include <vector>
 
@@ -27,9 +28,11 @@ class DepthwisePhases final : public ConvPlan {
     const ChannelDirection down{s.height,    s.outHeight, s.kernelHeight, s.strideHeight, s.dilationHeight,
                                 s.padHeight, true};
     const ChannelDirection along{s.width, s.outWidth, s.kernelWidth, s.strideWidth, s.dilationWidth, s.padWidth, true};
+    std::vector<ChannelDirection::Source> sources;
     for (int y = 0; y < down.results; ++y) {
       std::vector<ChannelTap>& line = lines_.emplace_back();
-      for (const ChannelDirection::Source& source : down.sourcesOf(y)) {
+      down.findSources(y, sources);
+      for (const ChannelDirection::Source& source : sources) {
         line.push_back({std::ptrdiff_t{source.source} * s.outWidth * blockLength,
                         std::ptrdiff_t{source.tap} * s.kernelWidth * blockLength});
       }
@@ -47,10 +50,12 @@ class DepthwisePhases final : public ConvPlan {
     const double vectors = double(blockLength) / lanes_;
     double cycles = 0;
     for (const ChannelRun& run : runs_) {
-      const double few = ceilDivide(run.count, pixelsTogether);
+      const double few = ceilDivide(run.count, pixelsTogether), together = std::min(run.count, pixelsTogether);
+      // Sums of a few results wait for each other's taps.
+      const double ofSum = std::max(ofTap, latencyCycles / (together * vectors));
       for (const std::vector<ChannelTap>& line : lines_) {
         const double taps = double(line.size()) * double(run.taps.size());
-        cycles += ofRun + few * (ofFew + vectors * taps * ofWeights) + run.count * vectors * (ofVector + taps * ofTap);
+        cycles += ofRun + few * (ofFew + vectors * taps * ofWeights) + run.count * vectors * (ofVector + taps * ofSum);
       }
     }
     const double bytes = double(planes()) * double(s.inPlane() + s.outPlane()) * sizeof(float);
@@ -117,9 +122,12 @@ class DepthwisePhases final : public ConvPlan {
 }  // namespace
 
 bool servesDepthwisePhases(const Description& d) {
-  return d.shape.isDepthwise() && d.pass == taccConvBackwardData && hasBlockSteps(d.inputLayout) &&
-         hasBlockSteps(d.outputLayout) && !usesKernelsApart(d) && !servesDepthwise(d) && d.vectorLanes > 0 &&
-         d.vectorLanes < blockLength;
+  const Shape& s = d.shape;
+  // Where a result sees a tap of a line at most, or lines are short, nothing is gained from sums in registers.
+  const bool haveSeveralTaps = s.strideWidth == 1 || (s.kernelWidth > s.strideWidth && s.outWidth >= s.kernelWidth);
+  return s.isDepthwise() && d.pass == taccConvBackwardData && haveSeveralTaps && hasBlockSteps(d.inputLayout) &&
+         hasBlockSteps(d.outputLayout) && !usesKernelsApart(d) && !servesDepthwise(d) &&
+         2 * d.vectorLanes == blockLength;
 }
 
 std::unique_ptr<ConvPlan> makeDepthwisePhases(const Description& d, const KernelSet& kernels) {

@@ -144,7 +144,7 @@ class Grouped final : public ConvPlan {
     // Short vectors are read, and written, half a line of the cache at a time.
     const double bytesOfMemory = kernels_.fmaLanes < blockLength ? 8 : 9;
     // Nor do they wait for lines that are stored past the caches, whole ones of each pixel.
-    const bool isShortStream = isNonTemporal_ && kernels_.fmaLanes < blockLength;
+    const bool isShortStream = isNonTemporal_ && 2 * kernels_.fmaLanes == blockLength;
     return overlappedCycles(cycles_ * shape().batch,
                             transferCycles(bytes, hasPhases && !isShortStream ? bytesOfPhases() : bytesOfMemory)) /
            assumedHertz;
