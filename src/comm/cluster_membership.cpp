@@ -163,7 +163,6 @@ ClusterMembership joinCluster(std::unique_ptr<Bootstrap> bootstrap, std::vector<
     bootstrap->announceFailure(error);
     throw Error(error);
   }
-  member.isWish = !environment.algorithm.empty();
   member.trace = environment.trace;
   member.patience = patienceFor(config, environment);
   ControlTree tree = bootstrap->releaseTree();

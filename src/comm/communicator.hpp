@@ -36,9 +36,10 @@ struct LentConnections {
 struct CommConfig {
   double initTimeout = 120.0;
   double operationTimeout = 600.0;
-  bool isBlocking = true;       // joining returns when all have joined; see api/joining.hpp
-  bool isReproducible = false;  // floating-point reductions in the order of the ranks
-  std::string algorithm;        // forced; empty: chosen
+  bool isBlocking = true;        // joining returns when all have joined; see api/joining.hpp
+  bool isReproducible = false;   // floating-point reductions in the order of the ranks
+  std::string algorithm;         // forced; empty: chosen
+  bool isAlgorithmWish = false;  // TACC_ALGO named it: forced where it serves the collective
   std::string name;
   bool isPart = false;                          // split off another communicator, or what is left of it
   IdleCallback idle;                            // of the program, for calls that wait

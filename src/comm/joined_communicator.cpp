@@ -5,6 +5,7 @@
 #include <thread>
 #include <vector>
 
+#include "comm/call_demands.hpp"
 #include "core/error.hpp"
 #include "core/exceptions.hpp"
 
@@ -18,13 +19,22 @@ constexpr auto causeTime = std::chrono::milliseconds(500);
 std::string_view JoinedCommunicator::wished(Collective collective, const PlanDemands& demands) {
   if (collective == Collective::barrier) return forced_;
   PlanDemands asked = demands;
-  asked.rankOrder = false;  // an algorithm and a reproducible communicator that exclude each other are an error
+  // An algorithm and a reproducible communicator that exclude each other are an error.
+  if (config().isReproducible) asked.rankOrder = false;
   auto known = served_.find({collective, asked});
   if (known == served_.end()) {
     const bool isServed = serves(*findAlgorithm(forced_), collective, asked);
     known = served_.emplace(std::pair(collective, asked), isServed).first;
   }
   return known->second ? std::string_view(forced_) : std::string_view();
+}
+
+std::string_view JoinedCommunicator::steeredByWish(const Call& call) {
+  const PlanDemands demands = demandsOf(call, config().isReproducible);
+  if (const std::string_view route = wished(call.collective, demands); !route.empty()) return route;
+  // What a tuning file says is of plans that meet none.
+  if (demands != PlanDemands{}) return {};
+  return steered(call.collective, call.count * sizeOf(call.type));
 }
 
 JoinedCommunicator::Group JoinedCommunicator::gatherGroup(int color, int key) {

@@ -99,11 +99,11 @@ class JoinedCommunicator : public Communicator {
   /// `signature`: that of `call`.
   virtual void runSigned(const Call& call, std::uint64_t signature) = 0;
 
-  /// `isWish`: the algorithm of `config` is that of TACC_ALGO. `trace`: TACC_TRACE.
-  JoinedCommunicator(int rank, int ranks, CommConfig config, bool isWish, std::string trace)
+  /// `trace`: TACC_TRACE.
+  JoinedCommunicator(int rank, int ranks, CommConfig config, std::string trace)
       : Communicator(rank, ranks, std::move(config)),
         forced_(this->config().algorithm),
-        isWish_(isWish),
+        isWish_(this->config().isAlgorithmWish && !forced_.empty()),
         recorder_(rank, std::move(trace)) {}
 
   bool forces() const noexcept { return !forced_.empty(); }
@@ -126,7 +126,10 @@ class JoinedCommunicator : public Communicator {
   }
   /// The same for this call.
   std::string_view steered(const Call& call) {
-    return call.isInternal ? std::string_view() : steered(call.collective, call.count * sizeOf(call.type));
+    if (call.isInternal) return {};
+    if (isWish_) [[unlikely]]
+      return steeredByWish(call);
+    return steered(call.collective, call.count * sizeOf(call.type));
   }
   /// The line of an explanation that says so.
   std::string describeTuned(const TunedSize& measured) const;
@@ -171,6 +174,7 @@ class JoinedCommunicator : public Communicator {
  private:
   /// Of a wish. Cost: the first time that of meets().
   std::string_view wished(Collective collective, const PlanDemands& demands);
+  std::string_view steeredByWish(const Call& call);
 
   std::string forced_;                                         // empty: chosen
   bool isWish_;                                                // TACC_ALGO says it

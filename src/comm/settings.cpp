@@ -7,7 +7,10 @@ namespace tacc {
 CommConfig applyEnvironment(CommConfig config, const Environment& environment) {
   checkAlgorithmName(config.algorithm, "taccConfig_t.algorithm");
   checkAlgorithmName(environment.algorithm, "TACC_ALGO");
-  if (!environment.algorithm.empty()) config.algorithm = environment.algorithm;
+  if (!environment.algorithm.empty()) {
+    config.algorithm = environment.algorithm;
+    config.isAlgorithmWish = true;
+  }
   if (environment.initTimeout) config.initTimeout = *environment.initTimeout;
   if (environment.operationTimeout) config.operationTimeout = *environment.operationTimeout;
   if (environment.reproducible) config.isReproducible = *environment.reproducible;
@@ -18,8 +21,8 @@ CommConfig applyEnvironment(CommConfig config, const Environment& environment) {
 
 std::string settingsOf(const Environment& environment, const CommConfig& config) {
   return environment.agreed + (config.algorithm.empty() ? "" : " algorithm=" + config.algorithm) +
-         (config.isReproducible ? " reproducible=1" : "") + (config.halfPartialSums ? " halfPartialSums=1" : "") +
-         (config.dynamic ? "" : " dynamic=0");
+         (config.isAlgorithmWish ? " wish=1" : "") + (config.isReproducible ? " reproducible=1" : "") +
+         (config.halfPartialSums ? " halfPartialSums=1" : "") + (config.dynamic ? "" : " dynamic=0");
 }
 
 }  // namespace tacc

@@ -6,8 +6,10 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <cstring>
 #include <filesystem>
 #include <fstream>
+#include <functional>
 #include <memory>
 #include <set>
 #include <thread>
@@ -51,12 +53,15 @@ class PlacedTeam {
   PlacedTeam& operator=(const PlacedTeam&) = delete;
 
   NodeCommunicator& node(int rank) { return *nodes_[static_cast<std::size_t>(rank)]; }
-  void run(const std::vector<Trial>& trials) {
+  void each(const std::function<void(taccComm_t comm, int rank, int ranks)>& act) {
     std::vector<std::thread> threads;
     const int ranks = static_cast<int>(comms_.size());
     for (int rank = 0; rank < ranks; ++rank)
-      threads.emplace_back([&, rank] { runAll(comms_[static_cast<std::size_t>(rank)], rank, ranks, trials); });
+      threads.emplace_back([&, rank] { act(comms_[static_cast<std::size_t>(rank)], rank, ranks); });
     for (std::thread& thread : threads) thread.join();
+  }
+  void run(const std::vector<Trial>& trials) {
+    each([&](taccComm_t comm, int rank, int ranks) { runAll(comm, rank, ranks, trials); });
   }
 
  private:
@@ -221,6 +226,41 @@ TEST(PlacesOfThreads, reproducibleSumsStayInTheOrderOfTheRanks) {
   PlacedTeam team(dealtRound, false, config);
   EXPECT_THAT(team.node(0).explain(Collective::allReduce, 1 << 24), HasSubstr("one host: twoshot"));
   team.run(inPrivateMemory(trialsOfElements(6, 50'000)));
+}
+
+// What follows places serves equal blocks in groups, but not blocks of unequal lengths, nor an order of the ranks.
+TEST(PlacesOfThreads, aWishHoldsForWhatItServes) {
+  for (const char* name : {"hierarchical_ring", "group_ring", "ring"}) {
+    CommConfig config;
+    config.algorithm = name;
+    config.isAlgorithmWish = true;
+    PlacedTeam team(dealtRound, false, config);
+    team.run(inPrivateMemory(trialsOfElements(6, 50'000)));
+    team.each([](taccComm_t comm, int rank, int ranks) {
+      const std::size_t count = 4000;
+      std::vector<std::size_t> counts, places;
+      for (int r = 0; r < ranks; ++r) {
+        places.push_back(places.empty() ? 0 : places.back() + counts.back());
+        counts.push_back(count + static_cast<std::size_t>(r));
+      }
+      std::vector<int> mine(counts.back(), rank), all(places.back() + counts.back(), -1);
+      EXPECT_EQ(taccAllGatherV(mine.data(), all.data(), counts.data(), places.data(), taccInt32, comm, nullptr),
+                taccSuccess)
+          << taccGetLastError(comm);
+      for (int r = 0; r < ranks; ++r) EXPECT_EQ(all[places[static_cast<std::size_t>(r)] + count - 1], r);
+      // Of the last rank, and so of none that an order of its own would end with.
+      taccRedOp_t last{};
+      const auto takeLast = [](void* inout, const void* in, std::size_t n, taccDataType_t, void*) {
+        std::memcpy(inout, in, n * sizeof(int));
+      };
+      ASSERT_EQ(taccRedOpCreateUser(&last, takeLast, nullptr, 0, comm), taccSuccess) << taccGetLastError(comm);
+      std::vector<int> result(count, -1);
+      EXPECT_EQ(taccAllReduce(mine.data(), result.data(), count, taccInt32, last, comm, nullptr), taccSuccess)
+          << taccGetLastError(comm);
+      EXPECT_EQ(result[count - 1], ranks - 1);
+      EXPECT_EQ(taccRedOpDestroy(last, comm), taccSuccess);
+    });
+  }
 }
 
 /// The ranks' own cores, in a host that a file describes: its two cores pretend to be two NUMA domains.

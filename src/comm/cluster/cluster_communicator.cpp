@@ -16,7 +16,7 @@
 
 namespace tacc {
 ClusterCommunicator::ClusterCommunicator(ClusterMembership membership, int rank, int ranks, CommConfig config)
-    : JoinedCommunicator(rank, ranks, std::move(config), membership.isWish, std::move(membership.trace)),
+    : JoinedCommunicator(rank, ranks, std::move(config), std::move(membership.trace)),
       who_(std::move(membership.who)),
       hosts_(HostMap(who_).inOrder(membership.walk)),
       host_(hosts_.hostOf(rank)),

@@ -41,7 +41,6 @@ struct ClusterMembership {
   NetworkSpeed speed;
   std::shared_ptr<const Topology> topology;
   std::vector<int> walk;  // hosts, by their lowest ranks' order, in the order of the topology; equal on all ranks
-  bool isWish = false;    // the algorithm of the configuration is that of TACC_ALGO
   std::string trace;      // TACC_TRACE
   TuningPlace place;
   std::shared_ptr<const Tuning> tuning;  // null: none

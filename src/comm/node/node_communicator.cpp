@@ -26,7 +26,7 @@ constexpr auto preMulSum = static_cast<taccRedOp_t>(preMulSumCode);
 
 NodeCommunicator::NodeCommunicator(Membership membership, int rank, int ranks, CommConfig config,
                                    Environment environment)
-    : JoinedCommunicator(rank, ranks, std::move(config), !environment.algorithm.empty(), environment.trace),
+    : JoinedCommunicator(rank, ranks, std::move(config), environment.trace),
       membership_(std::move(membership)),
       environment_(std::move(environment)),
       waiter_(
@@ -125,7 +125,9 @@ NodePlan NodeCommunicator::choosePlan(const CallShape& shape, const LoweringFact
 }
 
 bool NodeCommunicator::serves(const Algorithm& algorithm, Collective collective, const PlanDemands& demands) {
-  if (!isPriced(collective)) return meets(algorithm, {collective, ranks(), 0}, demands);
+  // Plans that meet demands, or have the order of the ranks, follow no places.
+  if (!isPriced(collective) || demands != PlanDemands{} || (config().isReproducible && isReduction(collective)))
+    return meets(algorithm, {collective, ranks(), 0}, demands);
   const int layout = selector_.bestLayout({.collective = collective, .bytes = 64 * 1024}, algorithm);
   return meets(algorithm, selector_.request(collective, 0, layout), demands);
 }

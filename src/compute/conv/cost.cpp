@@ -39,6 +39,13 @@ std::size_t readL2CacheBytes() {
   return static_cast<std::size_t>(std::clamp(bytes, 512L * 1024, 2048L * 1024));
 }
 
+/// Of so many bytes, those that are not in the L2 cache: of little more than half of it, most are still there.
+double bytesBeyondL2(double bytes) {
+  if (staysInL2(static_cast<std::size_t>(bytes))) return 0;
+  const double half = static_cast<double>(l2CacheBytes()) / 2;
+  return std::min(1., (bytes - half) / half) * bytes;
+}
+
 }  // namespace
 
 double insidePairs(int results, int taps, int stride, int dilation, int pad, int size) {
@@ -56,11 +63,13 @@ bool hasFarCaches() { return coreModel().hasFarCaches; }
 
 double transferCycles(double bytes, double ofMemory) {
   const CoreModel& core = coreModel();
-  if (staysInL2(static_cast<std::size_t>(bytes))) return 0;
-  // Of what is little more than half of the L2 cache, most is still there.
-  const double half = static_cast<double>(l2CacheBytes()) / 2;
-  const double part = std::min(1., (bytes - half) / half);
-  return part * bytes / (bytes > core.lastCacheBytes ? core.partOfMemory * ofMemory : core.ofLastCache);
+  return bytesBeyondL2(bytes) / (bytes > core.lastCacheBytes ? core.partOfMemory * ofMemory : core.ofLastCache);
+}
+
+double halfLineCycles(double bytes, double ofMemory) {
+  const CoreModel& core = coreModel();
+  const double late = std::min(1., 2 * bytes / core.lastCacheBytes);
+  return bytesBeyondL2(bytes) * ((1 - late) / core.ofLastCache + late / (core.partOfMemory * ofMemory));
 }
 
 double overlappedCycles(double multiplied, double moved) {

@@ -47,6 +47,10 @@ double transferCycles(double bytes, double ofMemory);
 /// The same where caches are far, and 0 elsewhere: of what hides behind the products there.
 double farTransferCycles(double bytes, double ofMemory);
 
+/// The same of a result that is written, or added to, in half lines of the cache where caches are near: these are
+/// waited for, the longer the more of the last cache it takes.
+double halfLineCycles(double bytes, double ofMemory);
+
 /// Of channel-wise and grouped kernels, which have little to multiply for what they move: where caches are far, most of
 /// the shorter of both is not hidden behind the longer one.
 double overlappedCycles(double multiplied, double moved);

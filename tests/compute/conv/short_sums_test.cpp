@@ -93,6 +93,12 @@ TEST_P(ShortSums, AreTheSameBitsForEveryNumberOfThreads) {
     const int kernel = 1 + 2 * (i % 3);
     expectSameBitsForEveryNumberOfThreads(layer(from(1, 2), from(1, 7), from(1, 90), 19, 23, kernel), 4);
   }
+  // Whichever algorithm serves them.
+  for (const int image : {7, 12}) {
+    taccConvDesc_t desc = layer(1, from(193, 400), from(8, 300), image, image, 1);
+    desc.algorithm = nullptr;
+    expectSameBitsForEveryNumberOfThreads(desc, 4);
+  }
 }
 
 INSTANTIATE_TEST_SUITE_P(Exact, ShortSums, testing::Values(taccConvForward, taccConvBackwardData),
@@ -124,11 +130,11 @@ TEST(ShortSumsChoice, ServesNothingElse) {
   EXPECT_FALSE(serves(other));
 }
 
-/// Products of half vectors are served of more values, where each worker has strips enough.
+/// Products of half vectors are served of more values, where there are strips enough; for any number of workers.
 TEST(ShortSumsChoice, ServesLongProductsOfHalfVectors) {
   pretendCoreModel(&nearCore);
   for (const KernelSet* kernels : availableKernels()) {
-    taccConvDesc_t desc = convolution(taccConvForward, 1, 1024, 7, 7, 1000, 1);
+    taccConvDesc_t desc = convolution(taccConvForward, 1, 1024, 14, 14, 1000, 1);
     desc.inputLayout = desc.outputLayout = taccLayoutNhwc;
     desc.algorithm = "short-sums";
     const auto serves = [&] {
@@ -136,9 +142,11 @@ TEST(ShortSumsChoice, ServesLongProductsOfHalfVectors) {
       return cheapestServing(d, *kernels).plan != nullptr;
     };
     EXPECT_EQ(serves(), kernels->fmaLanes == blockLength / 2) << kernels->isa;
-    desc.maxWorkers = 4;
+    desc.maxWorkers = 64;
+    EXPECT_EQ(serves(), kernels->fmaLanes == blockLength / 2) << kernels->isa;
+    desc.height = desc.width = 7;
     EXPECT_FALSE(serves()) << kernels->isa;
-    desc.maxWorkers = 1;
+    desc.height = desc.width = 14;
     desc.inChannels = 1025;
     EXPECT_FALSE(serves()) << kernels->isa;
     desc.inChannels = 1024;

@@ -121,10 +121,9 @@ class DepthwiseGradients final : public ConvPlan {
                                  : ofNumbers * depthwiseCycles(shape(), kernels_, method, lines, taps_.size());
     const double bytes = floats * static_cast<double>(bytesOfNumber(description_)),
                  rate = isData ? bytesOfResult / (1 + 0.25 * shape().kernelHeight) : bytesOfSums;
-    // Half lines of a large result are waited for, each as often as it is added to.
-    const bool isWaitedFor = isData && 2 * kernels_.fmaLanes == blockLength && isNonTemporalResult(description_);
+    const bool areHalves = isData && 2 * kernels_.fmaLanes == blockLength;
     return std::max(computed * cycles + planes * apartCycles(),
-                    isWaitedFor ? bytes / rate : transferCycles(bytes, rate)) /
+                    areHalves ? halfLineCycles(bytes, rate) : transferCycles(bytes, rate)) /
            assumedHertz;
   }
 

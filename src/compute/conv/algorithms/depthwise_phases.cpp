@@ -59,10 +59,7 @@ class DepthwisePhases final : public ConvPlan {
       }
     }
     const double bytes = double(planes()) * double(s.inPlane() + s.outPlane()) * sizeof(float);
-    // Of a large result lines of the cache are waited for before they are written over.
-    const bool isWaitedFor = isNonTemporalResult(description_);
-    const double moved = isWaitedFor ? bytes / bytesOfPhases() : transferCycles(bytes, bytesOfPhases());
-    return overlappedCycles(double(planes()) * cycles, moved) / assumedHertz;
+    return overlappedCycles(double(planes()) * cycles, halfLineCycles(bytes, bytesOfPhases())) / assumedHertz;
   }
 
   void pack(const float* weights, float* packed) const override { packDepthwise(description_, false, weights, packed); }

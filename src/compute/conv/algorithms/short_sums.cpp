@@ -29,10 +29,11 @@ namespace {
 /// moves.
 constexpr int mostValues = 192, mostValuesOfTile = 4096, pixelsOfTile = 4;
 
-/// Of products of half vectors: a step here takes an eighth fewer instructions than one of `direct`, whose weights are
-/// fetched by hand and whose pixels have places of their own. That is a fifth of the time while another thread shares
-/// the core. Of more values those of a tile's pixels fill the L1 cache. Strips are what workers share.
-constexpr int mostValuesOfProduct = 1024, leastPixelsOfWorker = 24;
+/// Of products of half vectors: a step here takes fewer instructions than one of `direct`, whose pixels have places of
+/// their own, which is felt while another thread shares the core. Of more values those of a tile's pixels fill the L1
+/// cache. Strips are what workers share: so many pixels have enough for those of a socket. Not for those of the plan:
+/// sums are added in one order for any number of them.
+constexpr int mostValuesOfProduct = 1024, leastPixelsOfProduct = 128;
 
 /// Backward to the data, of one tap with strides: results lie between zeros.
 bool spreads(const Description& d) {
@@ -66,7 +67,7 @@ SumSize sizeOf(const Description& d, const Shape& forward) {
 
 bool isLongProduct(const Description& d, const Shape& forward, std::int64_t pixels) {
   return d.vectorLanes == blockLength / 2 && !hasFarCaches() && forward.isProduct() && !spreads(d) &&
-         pixels >= std::int64_t{leastPixelsOfWorker} * d.maxWorkers;
+         pixels >= leastPixelsOfProduct;
 }
 
 bool streams(const Description& d, const Shape& forward) {
