@@ -95,10 +95,9 @@ class NodeCommunicator final : public JoinedCommunicator {
   PartWish wishFor(int color, int key, const std::optional<Environment>& environment, const CommConfig& part) const;
   /// Whether all parts can be made of what this communicator has; equal on all ranks.
   bool canShare(const std::vector<PartWish>& wishes) const;
-  std::unique_ptr<NodeCommunicator> makePart(const PartTerms& terms, const Environment& environment,
-                                             const CommConfig& config);
   std::unique_ptr<Communicator> splitThreads(const Group& group, int color, const CommConfig& part);
-  Membership shareWithPart(const PartTerms& terms, const Environment& environment);
+  /// Fills `part` with what this communicator has for one, whose ranks then see each other.
+  void shareWithPart(const PartTerms& terms, const Environment& environment, Membership& part);
   /// Collective: the tuning file that rank 0 has, for a part. What is wrong with it is an Error on all, told once
   /// nobody waits for this rank any more.
   std::optional<Error> adoptTuning(const Environment& environment);

@@ -117,13 +117,22 @@ std::unique_ptr<Communicator> NodeCommunicator::split(int color, int key, const 
     return joinPart(ids[static_cast<std::size_t>(group.leader)], group.ranks, group.rank, part,
                     [this] { checkErrors(); });
   }
+  // Outlive a failure until it is told: a rank that left its part before would be missed there without a reason.
+  Membership share;
+  std::shared_ptr<Presence> presence;
   std::unique_ptr<NodeCommunicator> made;
   std::optional<Error> problem;
   try {
     if (color >= 0) {
       PartTerms terms{group, {}, wishes[static_cast<std::size_t>(group.leader)].secret};
       for (const int member : group.members) terms.cores.push_back(wishes[static_cast<std::size_t>(member)].cores);
-      made = makePart(terms, *environment, applyEnvironment(part, *environment));
+      shareWithPart(terms, *environment, share);
+      presence = share.presence;
+      made = std::make_unique<NodeCommunicator>(std::move(share), group.rank, group.ranks,
+                                                applyEnvironment(part, *environment), *environment);
+      if (presence)
+        made->setRendezvous(std::make_unique<SurvivorRendezvous>(group.rank, group.ranks, terms.secret,
+                                                                 environment->encryption, presence));
       // A part that waits for a rank looks after this communicator, where that one's trouble is told.
       made->setIdleWork([this] { checkErrors(); });
       problem = made->adoptTuning(*environment);
@@ -139,21 +148,8 @@ std::unique_ptr<Communicator> NodeCommunicator::split(int color, int key, const 
   return made;
 }
 
-std::unique_ptr<NodeCommunicator> NodeCommunicator::makePart(const PartTerms& terms, const Environment& environment,
-                                                             const CommConfig& config) {
-  Membership part = shareWithPart(terms, environment);
-  const std::shared_ptr<Presence> presence = part.presence;
-  const int ranks = terms.group.ranks, newRank = terms.group.rank;
-  auto made = std::make_unique<NodeCommunicator>(std::move(part), newRank, ranks, config, environment);
-  if (presence)
-    made->setRendezvous(
-        std::make_unique<SurvivorRendezvous>(newRank, ranks, terms.secret, environment.encryption, presence));
-  return made;
-}
-
-Membership NodeCommunicator::shareWithPart(const PartTerms& terms, const Environment& environment) {
+void NodeCommunicator::shareWithPart(const PartTerms& terms, const Environment& environment, Membership& part) {
   const auto& [newRank, ranks, leader, members] = terms.group;
-  Membership part;
   const NodeGeometry geometry = chooseGeometry(ranks, environment);
   const std::size_t bytes = NodeSegment::bytesFor(geometry);
   part.handRound = std::make_unique<HandRound>(keyedHash(terms.secret, "tacc: hand round", {}), ranks, newRank);
@@ -194,7 +190,6 @@ Membership NodeCommunicator::shareWithPart(const PartTerms& terms, const Environ
   part.figures = figuresOfPart(membership_.places, membership_.figures, part.places, members);
   part.cacheBytes = membership_.cacheBytes;
   for (const int member : members) part.names.names.push_back(waiter_.nameOf(member));  // until all have it
-  return part;
 }
 
 std::string NodeCommunicator::hearRankZero(const std::string& text) {
