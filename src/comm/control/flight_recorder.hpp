@@ -60,7 +60,7 @@ class FlightRecorder {
     std::uint64_t at;
     std::string text;
   };
-  bool isTraced() const noexcept { return flights_.size() != logged; }
+  bool isTraced() const noexcept { return !file_.empty(); }
   Flight& flightOf(std::size_t operation) noexcept { return flights_[operation & (flights_.size() - 1)]; }
   const Flight& flightOf(std::size_t operation) const noexcept { return flights_[operation & (flights_.size() - 1)]; }
   std::string nameOf(const Flight& flight) const;

@@ -23,7 +23,7 @@ class PostRing {
   /// posted before it is written: then they have finished all earlier ones, of which some lie there.
   std::uint32_t place(std::uint32_t call, std::size_t bytes) noexcept {
     if (call - oldest_ >= depth) oldest_ = call - depth + 1;
-    if (bytes == 0) {
+    if (bytes == 0) {  // nothing is placed over anything, nor is the end looked for
       begins_[call % depth] = end_;
       return oldest_;
     }
