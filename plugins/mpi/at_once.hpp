@@ -18,9 +18,9 @@ namespace tacc::mpi {
 /// What a call's `bytes` are where takeOver() has to look at it.
 constexpr std::size_t unclear = SIZE_MAX;
 
-/// The function itself: `run(communicator)` makes the tacc call and returns its result, `pass()` is MPI's own function,
-/// and `look()` takes over or passes on by takeOver(). `size(communicator)`: bytes as Judged has them, where `run` may
-/// be called; otherwise `unclear`. Where it is 0, nothing is moved, and only a barrier is served.
+/// The function itself: `run(communicator, bytes)` makes the tacc call and returns its result, `pass()` is MPI's own
+/// function, and `look()` takes over or passes on by takeOver(). `size(communicator)`: bytes as Judged has them, where
+/// `run` may be called; otherwise `unclear`. Where it is 0, nothing is moved, and only a barrier is served.
 template <class Size, class Run, class Pass, class Look>
 [[gnu::always_inline]] inline int serve(Function function, const char* name, MPI_Comm comm, const Size& size,
                                         const Run& run, const Pass& pass, const Look& look) {
@@ -46,7 +46,7 @@ template <class Size, class Run, class Pass, class Look>
     return pass();
   }
   try {
-    if (run(*communicator) != taccSuccess) [[unlikely]]
+    if (run(*communicator, bytes) != taccSuccess) [[unlikely]]
       return failCall(name, *communicator);
   } catch (const std::exception& error) {
     return failCall(name, *communicator, error.what());

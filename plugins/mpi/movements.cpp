@@ -198,7 +198,7 @@ using namespace tacc::mpi;
 TACC_MPI_ENTRY taccMpi_Barrier(MPI_Comm comm) {
   return serve(
       Function::Barrier, "MPI_Barrier", comm, [](const Communicator&) { return std::size_t{0}; },
-      [](const Communicator& communicator) { return taccBarrier(communicator.tacc, nullptr); },
+      [](const Communicator& communicator, std::size_t) { return taccBarrier(communicator.tacc, nullptr); },
       [&] { return PMPI_Barrier(comm); }, [&] { return lookAtBarrier(comm); });
 }
 
@@ -210,8 +210,8 @@ TACC_MPI_ENTRY taccMpi_Barrier(MPI_Comm comm) {
         [&](const Communicator& communicator) {                                                                       \
           return isRank(root, communicator) ? blockBytes(buffer, count, type) : unclear;                              \
         },                                                                                                            \
-        [&](const Communicator& communicator) {                                                                       \
-          return taccBcast(buffer, blockBytes(buffer, count, type), taccInt8, root, communicator.tacc, nullptr);      \
+        [&](const Communicator& communicator, std::size_t bytes) {                                                    \
+          return taccBcast(buffer, bytes, taccInt8, root, communicator.tacc, nullptr);                                \
         },                                                                                                            \
         [&] { return PMPI_Bcast##suffix(buffer, count, type, root, comm); },                                          \
         [&] {                                                                                                         \
@@ -228,8 +228,8 @@ TACC_MPI_ENTRY taccMpi_Barrier(MPI_Comm comm) {
         [&](const Communicator& communicator) {                                                                       \
           return bytesApart(send, sent, 1, receive, received, communicator.ranks);                                    \
         },                                                                                                            \
-        [&](const Communicator& communicator) {                                                                       \
-          return taccAllGather(send, receive, received, taccInt8, communicator.tacc, nullptr);                        \
+        [&](const Communicator& communicator, std::size_t bytes) {                                                    \
+          return taccAllGather(send, receive, bytes, taccInt8, communicator.tacc, nullptr);                           \
         },                                                                                                            \
         [&] { return PMPI_Allgather##suffix(send, sendCount, sendType, receive, receiveCount, receiveType, comm); },  \
         [&] {                                                                                                         \
@@ -246,8 +246,8 @@ TACC_MPI_ENTRY taccMpi_Barrier(MPI_Comm comm) {
         [&](const Communicator& communicator) {                                                                       \
           return bytesApart(send, sent, communicator.ranks, receive, received, communicator.ranks);                   \
         },                                                                                                            \
-        [&](const Communicator& communicator) {                                                                       \
-          return taccAllToAll(send, receive, received, taccInt8, communicator.tacc, nullptr);                         \
+        [&](const Communicator& communicator, std::size_t bytes) {                                                    \
+          return taccAllToAll(send, receive, bytes, taccInt8, communicator.tacc, nullptr);                            \
         },                                                                                                            \
         [&] { return PMPI_Alltoall##suffix(send, sendCount, sendType, receive, receiveCount, receiveType, comm); },   \
         [&] {                                                                                                         \
@@ -266,8 +266,8 @@ TACC_MPI_ENTRY taccMpi_Barrier(MPI_Comm comm) {
           return bytesApart(send, sent, 1, receive, blockBytes(receive, receiveCount, receiveType),                   \
                             communicator.ranks);                                                                      \
         },                                                                                                            \
-        [&](const Communicator& communicator) {                                                                       \
-          return taccGather(send, communicator.rank == root ? receive : nullptr, sent, taccInt8, root,                \
+        [&](const Communicator& communicator, std::size_t bytes) {                                                    \
+          return taccGather(send, communicator.rank == root ? receive : nullptr, bytes, taccInt8, root,               \
                             communicator.tacc, nullptr);                                                              \
         },                                                                                                            \
         [&] {                                                                                                         \
@@ -288,8 +288,8 @@ TACC_MPI_ENTRY taccMpi_Barrier(MPI_Comm comm) {
           if (communicator.rank != root) return received;                                                             \
           return received == blockBytes(send, sendCount, sendType) ? received : unclear;                              \
         },                                                                                                            \
-        [&](const Communicator& communicator) {                                                                       \
-          return taccScatter(communicator.rank == root ? send : nullptr, receive, received, taccInt8, root,           \
+        [&](const Communicator& communicator, std::size_t bytes) {                                                    \
+          return taccScatter(communicator.rank == root ? send : nullptr, receive, bytes, taccInt8, root,              \
                              communicator.tacc, nullptr);                                                             \
         },                                                                                                            \
         [&] {                                                                                                         \

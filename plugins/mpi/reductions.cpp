@@ -150,7 +150,7 @@ using namespace tacc::mpi;
     return serve(                                                                                                   \
         Function::name##suffix, "MPI_" #name #suffix, comm,                                                         \
         [&](const Communicator&) { return bytesOf(judgeReduction(count, how, receive)); },                          \
-        [&](const Communicator& communicator) {                                                                     \
+        [&](const Communicator& communicator, std::size_t) {                                                        \
           return taccReduction(send == MPI_IN_PLACE ? receive : send, receive, static_cast<std::size_t>(count),     \
                                how.type, how.op, communicator.tacc, nullptr);                                       \
         },                                                                                                          \
@@ -173,7 +173,9 @@ using namespace tacc::mpi;
         [&](const Communicator& communicator) {                                                                        \
           return bytesOf(judgeToRoot(count, how, send, receive, root, communicator));                                  \
         },                                                                                                             \
-        [&](const Communicator& communicator) { return reduceToRoot(send, receive, count, how, root, communicator); }, \
+        [&](const Communicator& communicator, std::size_t) {                                                           \
+          return reduceToRoot(send, receive, count, how, root, communicator);                                          \
+        },                                                                                                             \
         [&] { return PMPI_Reduce##suffix(send, receive, count, type, op, root, comm); },                               \
         [&] {                                                                                                          \
           return lookAtReduceToRoot<Count>(Function::Reduce##suffix, "MPI_Reduce" #suffix, send, receive, count, type, \
@@ -190,7 +192,7 @@ using namespace tacc::mpi;
                      ? unclear                                                                                         \
                      : bytesOf(judgeReduction(static_cast<MPI_Count>(count) * communicator.ranks, how, receive));      \
         },                                                                                                             \
-        [&](const Communicator& communicator) {                                                                        \
+        [&](const Communicator& communicator, std::size_t) {                                                           \
           return taccReduceScatter(send, receive, static_cast<std::size_t>(count), how.type, how.op,                   \
                                    communicator.tacc, nullptr);                                                        \
         },                                                                                                             \
@@ -209,7 +211,7 @@ using namespace tacc::mpi;
         [&](const Communicator& communicator) {                                                                        \
           return isInPlace(send, receive) ? unclear : bytesOf(judgeUnequal(counts, how, receive, communicator));       \
         },                                                                                                             \
-        [&](const Communicator& communicator) {                                                                        \
+        [&](const Communicator& communicator, std::size_t) {                                                           \
           return taccReduceScatterV(send, receive, kept(counts, communicator), nullptr, how.type, how.op,              \
                                     communicator.tacc, nullptr);                                                       \
         },                                                                                                             \

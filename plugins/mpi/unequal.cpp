@@ -185,7 +185,7 @@ using namespace tacc::mpi;
                      ? bytesOf(judgeWithOwn(all, send, sendCount, sendType, communicator))                             \
                      : unclear;                                                                                        \
         },                                                                                                             \
-        [&](const Communicator& communicator) {                                                                        \
+        [&](const Communicator& communicator, std::size_t) {                                                           \
           const FoundBlocks to = findBlocks(all, communicator.ranks, communicator.scratch->receive);                   \
           return taccAllGatherV(send, to.base, to.counts, to.offsets, taccInt8, communicator.tacc, nullptr);           \
         },                                                                                                             \
@@ -209,7 +209,7 @@ using namespace tacc::mpi;
                      ? bytesOf(judgeAtRoot(all, send, sendCount, sendType, root, communicator))                        \
                      : unclear;                                                                                        \
         },                                                                                                             \
-        [&](const Communicator& communicator) {                                                                        \
+        [&](const Communicator& communicator, std::size_t) {                                                           \
           if (communicator.rank != root)                                                                               \
             return taccGatherV(send, own, nullptr, nullptr, nullptr, taccInt8, root, communicator.tacc, nullptr);      \
           const FoundBlocks to = findBlocks(all, communicator.ranks, communicator.scratch->receive);                   \
@@ -235,7 +235,7 @@ using namespace tacc::mpi;
                      ? bytesOf(judgeAtRoot(all, receive, receiveCount, receiveType, root, communicator))               \
                      : unclear;                                                                                        \
         },                                                                                                             \
-        [&](const Communicator& communicator) {                                                                        \
+        [&](const Communicator& communicator, std::size_t) {                                                           \
           if (communicator.rank != root)                                                                               \
             return taccScatterV(nullptr, nullptr, nullptr, receive, own, taccInt8, root, communicator.tacc, nullptr);  \
           const FoundBlocks from = findBlocks(all, communicator.ranks, communicator.scratch->send);                    \
@@ -263,7 +263,7 @@ using namespace tacc::mpi;
                      ? bytesOf(judgeAllToAllV(given, taken, communicator))                                             \
                      : unclear;                                                                                        \
         },                                                                                                             \
-        [&](const Communicator& communicator) {                                                                        \
+        [&](const Communicator& communicator, std::size_t) {                                                           \
           const FoundBlocks from = findBlocks(given, communicator.ranks, communicator.scratch->send),                  \
                             to = findBlocks(taken, communicator.ranks, communicator.scratch->receive);                 \
           return taccAllToAllV(from.base, from.counts, from.offsets, to.base, to.counts, to.offsets, taccInt8,         \

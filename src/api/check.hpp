@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 
 #include "api/handles.hpp"
 #include "comm/communicator.hpp"
@@ -21,23 +22,18 @@ struct ArgumentNames {
 /// and an operator of the program becomes taccSum with its factor. A handful of branches when all is well.
 void checkCall(const taccComm& comm, Call& call, const ArgumentNames& names);
 
-/// Counts and displacements of a call whose blocks have unequal lengths, as the program gives them: arrays where a
-/// buffer has a block for each rank, else a count.
-struct UnequalArguments {
-  const std::size_t* sendCounts = nullptr;
-  const std::size_t* sendDisplacements = nullptr;  // null: one behind the other
-  std::size_t sendCount = 0;
-  const std::size_t* receiveCounts = nullptr;
-  const std::size_t* receiveDisplacements = nullptr;
-  std::size_t receiveCount = 0;
-};
-/// The same as checkCall() of such a call; puts its blocks into `blocks`, which the call then points to.
-void checkUnequal(const taccComm& comm, Call& call, const UnequalArguments& arguments, UnequalBlocks& blocks);
-
 /// Checks a send or receive. `inGroup`: whether its counterpart can be on this rank too.
 void checkPointToPoint(const taccComm& comm, const PointToPoint& operation, bool inGroup);
 
 void checkType(taccDataType_t type);
+/// An operator of the program becomes what it stands for.
+void checkOperation(const taccComm& comm, Call& call);
+void checkRoot(int root, int ranks);
+
+/// Bytes that a process can have at most: Linux gives it addresses of 47 bits on x86-64 and 48 on Arm, unless it asks
+/// for more by an address of its own. A count that says more would be cut into chunks until no memory is left for them.
+inline constexpr std::size_t addressSpace = std::size_t{1} << 48;
+inline std::uintptr_t address(const void* pointer) noexcept { return reinterpret_cast<std::uintptr_t>(pointer); }
 
 /// Fails when a required pointer argument is null.
 void checkPointer(const void* pointer, const char* name);

@@ -32,6 +32,7 @@
 
 #include "api/operators.hpp"
 #include "api/stream_sequencer.hpp"
+#include "api/unequal_check.hpp"
 #include "comm/communicator.hpp"
 #include "tacc/tacc.h"
 
@@ -74,7 +75,7 @@ struct taccComm {
   tacc::StreamSequencer sequencer;
   tacc::OperatorTable operators;
   std::vector<std::unique_ptr<tacc::Registration>> registrations;
-  tacc::UnequalBlocks blocks;           // of the call that this thread makes
+  tacc::CheckedBlocks checkedBlocks;    // of the call that this thread makes
   std::vector<std::byte> fusionBuffer;  // grows when allreduces are fused
   std::string lastAlgorithm;            // what taccCommLastAlgorithm returned
   std::string explanation;              // what taccExplain returned

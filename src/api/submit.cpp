@@ -48,7 +48,7 @@ taccResult_t submitUnequal(const char* function, taccComm_t comm, taccStream_t s
   try {
     const Entry entry(comm);
     const taccRedOp_t op = call.op;
-    checkUnequal(*comm, call, arguments, comm->blocks);
+    checkUnequal(*comm, call, arguments, comm->checkedBlocks);
     if (stream != nullptr || groupIsOpen()) {
       submitLater(*comm, stream, Unit::collective(function, call, op));
       return taccSuccess;

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <cstdint>
 #include <vector>
 
 namespace tacc {
@@ -28,6 +29,8 @@ struct BlockRow {
 /// The blocks of a rank's buffers, as many as the collective has there; none where it does not use a buffer.
 struct UnequalBlocks {
   BlockRow send, receive;
+  /// Blocks of one version are equal; 0: nothing is known of these. So who has looked at them need not do so again.
+  std::uint64_t version = 0;
 };
 
 }  // namespace tacc

@@ -1,6 +1,7 @@
 #include "engine/unequal_exchange.hpp"
 
 #include <algorithm>
+#include <bit>
 #include <cstring>
 #include <span>
 
@@ -18,6 +19,12 @@ struct BlockNumbers {
 BlockNumbers blocksOn(Collective collective, int rank, int ranks, int root) noexcept {
   const CollectiveShape& shape = shapeOf(collective);
   return {shape.send.blocksOn(rank, ranks, root), shape.receive.blocksOn(rank, ranks, root)};
+}
+
+/// A word whose first bytes in memory, fewer than it has, are all ones.
+constexpr std::uint64_t firstBytes(std::size_t bytes) noexcept {
+  constexpr std::uint64_t all = ~std::uint64_t{0};
+  return std::endian::native == std::endian::little ? ~(all << 8 * bytes) : ~(all >> 8 * bytes);
 }
 
 /// Bytes of the blocks, one behind the other.
@@ -44,6 +51,21 @@ void unpack(const std::uint64_t* table, BlockNumbers numbers, UnequalBlocks& blo
   take(blocks.send.offsets, numbers.send);
   take(blocks.receive.counts, numbers.receive);
   blocks.receive.offsets.assign(at(numbers.receive), 0);  // nobody else writes there
+}
+
+/// Whether two lines have the same first bytes, of `linePayload`: a few instructions where memcmp() is a call.
+bool beginEqually(const std::byte* a, const std::byte* b, std::size_t bytes) noexcept {
+  static_assert(linePayload % sizeof(std::uint64_t) == 0);
+  constexpr std::uint64_t all = ~std::uint64_t{0};
+  for (std::size_t begin = 0; begin < bytes; begin += sizeof(std::uint64_t)) {
+    std::uint64_t ofA, ofB;
+    std::memcpy(&ofA, a + begin, sizeof ofA);
+    std::memcpy(&ofB, b + begin, sizeof ofB);
+    const std::size_t left = bytes - begin;
+    const std::uint64_t wanted = left >= sizeof ofA ? all : firstBytes(left);
+    if (((ofA ^ ofB) & wanted) != 0) return false;
+  }
+  return true;
 }
 
 /// What `from`, whose blocks are `given`, gives `to`, which expects `expected`: throws taccInvalidUsage where it
@@ -82,22 +104,16 @@ std::size_t UnequalExchange::wordsOf(Collective collective, int rank, int root) 
 }
 
 bool UnequalExchange::run(std::uint64_t signature, const OwnCall& call, bool mayLeave) {
-  // The root uses most words.
-  stride_ = wordsOf(call.collective, isRooted(call.collective) ? call.root : rank_, call.root);
-  elementBytes_ = call.elementBytes;
   isRepeated_ = haveSomeLeft_ = false;
+  compose(signature, call);
   const std::size_t longest = stride_ * sizeof(std::uint64_t);
   // A table that is longer than a post goes in several, without data.
   const bool mayEndAlone = mayLeave && isRooted(call.collective) && ranks_ > 1 && longest <= eagerBytes_;
-  tables_.resize(stride_ * at(ranks_));
   for (std::size_t begin = 0; begin < longest; begin += eagerBytes_) {
     post(signature, call, begin);
     if (mayEndAlone && endsAlone(call)) return true;
     exchange_.awaitAll();
-    if (isAsBefore(signature)) {
-      all_[at(rank_)].receive.offsets = call.mine->receive.offsets;
-      return false;
-    }
+    if (isAsBefore(signature, call)) return false;
     for (int rank = 0; rank < ranks_; ++rank) read(call, rank, begin);
   }
   hasData_ = longest <= eagerBytes_;
@@ -119,49 +135,68 @@ bool UnequalExchange::run(std::uint64_t signature, const OwnCall& call, bool may
   return false;
 }
 
+void UnequalExchange::compose(std::uint64_t signature, const OwnCall& call) {
+  using Place = ShortTable::Place;
+  if (mine_.version != 0 && mine_.version == call.mine->version && mine_.signature == signature) return;
+  mine_.version = 0;  // until all of it is there
+  // The root uses most words.
+  stride_ = wordsOf(call.collective, isRooted(call.collective) ? call.root : rank_, call.root);
+  elementBytes_ = call.elementBytes;
+  tables_.resize(stride_ * at(ranks_));
+  const std::size_t words = wordsOf(call.collective, rank_, call.root), tableBytes = words * sizeof(std::uint64_t);
+  // What the root of a gather gives, it gives itself.
+  mine_.givesData = call.collective != Collective::gather || rank_ != call.root;
+  const std::size_t dataBytes = mine_.givesData ? packedBytes(call.mine->send, elementBytes_) : 0;
+  mine_.table.resize(words);
+  fill(mine_.table, *call.mine);
+  const ShortTable shortTable(words);
+  mine_.place = shortTable.placeOf(mine_.table, dataBytes, eagerBytes_);
+  mine_.isWithData = mine_.place != Place::slot || tableBytes + dataBytes <= eagerBytes_;
+  mine_.table[0] = mine_.isWithData ? 1 : 0;
+  if (mine_.place != Place::slot)
+    shortTable.write(mine_.table, mine_.place, mine_.line.data());
+  else if (shortTable.isPossible())
+    ShortTable::writeNone(mine_.line.data());
+  // No more than it takes: who is further ahead of the others waits for them more rarely.
+  const std::size_t slotBytes = mine_.place == Place::apart ? dataBytes
+                                : mine_.isWithData          ? tableBytes + dataBytes
+                                                            : std::min(eagerBytes_, tableBytes);
+  // What is no longer than a line's payload would be looked for there.
+  mine_.postBytes = mine_.place == Place::line ? linePayload : std::max(slotBytes, linePayload + 1);
+  mine_.signature = signature;
+  mine_.version = call.mine->version;
+}
+
 void UnequalExchange::post(std::uint64_t signature, const OwnCall& call, std::size_t begin) {
   using Place = ShortTable::Place;
-  const std::size_t words = wordsOf(call.collective, rank_, call.root), tableBytes = words * sizeof(std::uint64_t);
   const BlockRow& gives = call.mine->send;
-  // What the root of a gather gives, it gives itself.
-  const bool hasNone = call.collective == Collective::gather && rank_ == call.root;
-  const std::size_t dataBytes = hasNone ? 0 : packedBytes(gives, elementBytes_);
   const auto writeData = [&](std::byte* to) {
-    for (std::size_t b = 0; b < gives.counts.size() && !hasNone; ++b) {
+    for (std::size_t b = 0; b < gives.counts.size() && mine_.givesData; ++b) {
       const std::size_t length = gives.counts[b] * elementBytes_;
       if (length != 0) std::memcpy(to, call.send + gives.offsets[b] * elementBytes_, length);
       to += length;
     }
   };
-  table_.resize(words);
-  fill(table_, *call.mine);
-  const ShortTable shortTable(words);
-  const Place place = shortTable.placeOf(table_, dataBytes, eagerBytes_);
-  const bool isWithData = place != Place::slot || tableBytes + dataBytes <= eagerBytes_;
-  table_[0] = isWithData ? 1 : 0;
-  // No more than it takes: who is further ahead of the others waits for them more rarely.
-  const std::size_t slotBytes = place == Place::apart ? dataBytes
-                                : isWithData          ? tableBytes + dataBytes
-                                                      : std::min(eagerBytes_, tableBytes);
-  // What is no longer than a line's payload would be looked for there.
-  exchange_.begin(signature, place == Place::line ? linePayload : std::max(slotBytes, linePayload + 1));
+  exchange_.begin(signature, mine_.postBytes);
   std::byte* const line = exchange_.payload(linePayload);
-  if (place != Place::slot) {
-    std::byte* const behind = shortTable.write(table_, place, line);
-    writeData(place == Place::line ? behind : exchange_.payload(eagerBytes_));
+  const ShortTable shortTable(mine_.table.size());
+  // As a whole, as that takes three moves; the place in the eager ring is written behind it.
+  if (shortTable.isPossible()) std::memcpy(line, mine_.line.data(), linePayload);
+  if (mine_.place != Place::slot) {
+    writeData(mine_.place == Place::line ? line + shortTable.headerBytes() : exchange_.payload(eagerBytes_));
   } else {
-    if (shortTable.isPossible()) ShortTable::writeNone(line);
+    const std::size_t tableBytes = mine_.table.size() * sizeof(std::uint64_t);
     std::byte* const slot = exchange_.payload(eagerBytes_);
     if (begin < tableBytes)
-      std::memcpy(slot, reinterpret_cast<const std::byte*>(table_.data()) + begin,
+      std::memcpy(slot, reinterpret_cast<const std::byte*>(mine_.table.data()) + begin,
                   std::min(eagerBytes_, tableBytes - begin));
-    if (isWithData) writeData(slot + tableBytes);
+    if (mine_.isWithData) writeData(slot + tableBytes);
   }
   exchange_.post();
 }
 
 bool UnequalExchange::endsAlone(const OwnCall& call) {
-  const bool isRoot = rank_ == call.root, hasPosted = table_[0] != 0;
+  const bool isRoot = rank_ == call.root, hasPosted = mine_.table[0] != 0;
   if (call.collective == Collective::gather) {
     if (!isRoot) return hasPosted;
     exchange_.awaitAll();
@@ -232,12 +267,13 @@ void UnequalExchange::read(const OwnCall& call, int rank, std::size_t begin) {
                 std::min(eagerBytes_, tableBytes - begin));
 }
 
-bool UnequalExchange::isAsBefore(std::uint64_t signature) {
-  if (keptBytes_ == 0 || signature != keptSignature_) return false;
-  for (int rank = 0; rank < ranks_; ++rank)
-    if (std::memcmp(exchange_.payloadOf(rank, linePayload), kept_.data() + at(rank) * linePayload, keptBytes_) != 0)
-      return false;
-  for (int rank = 0; rank < ranks_; ++rank) data_[at(rank)] = postedBy(rank, stride_).data();
+bool UnequalExchange::isAsBefore(std::uint64_t signature, const OwnCall& call) {
+  if (keptBytes_ == 0 || signature != keptSignature_ || call.mine->version != keptVersion_) return false;
+  for (int rank = 0; rank < ranks_; ++rank) {
+    const std::byte* const line = exchange_.payloadOf(rank, linePayload);
+    if (rank != rank_ && !beginEqually(line, kept_.data() + at(rank) * linePayload, keptBytes_)) return false;
+    data_[at(rank)] = areKeptInLines_ ? line + keptBytes_ : postedBy(rank, stride_).data();
+  }
   hasData_ = isRepeated_ = true;
   return true;
 }
@@ -245,10 +281,15 @@ bool UnequalExchange::isAsBefore(std::uint64_t signature) {
 void UnequalExchange::keepLines(std::uint64_t signature, const OwnCall& call) {
   const ShortTable shortTable(stride_);
   keptSignature_ = signature;
-  keptBytes_ = shortTable.isPossible() && !isRooted(call.collective) ? shortTable.headerBytes() : 0;
+  keptVersion_ = call.mine->version;
+  keptBytes_ =
+      keptVersion_ != 0 && shortTable.isPossible() && !isRooted(call.collective) ? shortTable.headerBytes() : 0;
+  areKeptInLines_ = true;
   for (int rank = 0; rank < ranks_ && keptBytes_ != 0; ++rank) {
     std::memcpy(kept_.data() + at(rank) * linePayload, exchange_.payloadOf(rank, linePayload), keptBytes_);
-    if (postedBy(rank, stride_).place() == ShortTable::Place::slot) keptBytes_ = 0;
+    const ShortTable::Place place = postedBy(rank, stride_).place();
+    if (place == ShortTable::Place::slot) keptBytes_ = 0;
+    areKeptInLines_ = areKeptInLines_ && place == ShortTable::Place::line;
   }
 }
 

@@ -8,6 +8,7 @@
 // blocks are. They leave when they have posted, as nobody needs them any more.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -64,6 +65,17 @@ class UnequalExchange {
   void take(const OwnCall& call, ReduceKernel reduce, int divisor);
 
  private:
+  /// This rank's table, and how it is posted.
+  struct Composed {
+    std::uint64_t signature = 0, version = 0;  // of what call, with which blocks
+    std::vector<std::uint64_t> table;
+    ShortTable::Place place = ShortTable::Place::slot;
+    std::array<std::byte, linePayload> line{};  // how the line begins, where that has the table
+    std::size_t postBytes = 0;                  // as CallExchange::begin() wants them
+    bool givesData = false;                     // to others
+    bool isWithData = false;
+  };
+
   /// Block `index` of what `rank` sends.
   const std::byte* blockFrom(int rank, int index) const noexcept;
   /// Of the table of `rank`.
@@ -71,7 +83,9 @@ class UnequalExchange {
   PostedTable postedBy(int rank, std::size_t words) const noexcept {
     return {words, exchange_.payloadOf(rank, linePayload), exchange_.payloadOf(rank, eagerBytes_)};
   }
-  /// Posts this rank's table, from byte `begin` on, and its data. True if these are with it.
+  /// Makes this rank's table. Nothing to do where it is that of the last call.
+  void compose(std::uint64_t signature, const OwnCall& call);
+  /// Posts it, from byte `begin` on, and this rank's data, if they are with it.
   void post(std::uint64_t signature, const OwnCall& call, std::size_t begin);
   /// Where this rank need not meet all others, or was their root: whether the call is over.
   bool endsAlone(const OwnCall& call);
@@ -83,7 +97,7 @@ class UnequalExchange {
   void read(const OwnCall& call, int rank, std::size_t begin);
   /// Of a call that is open: whether all ranks' lines begin as in the last call, which was of the same kind. Then the
   /// data are where they were in them.
-  bool isAsBefore(std::uint64_t signature);
+  bool isAsBefore(std::uint64_t signature, const OwnCall& call);
   /// Keeps how the lines begin, for the next call.
   void keepLines(std::uint64_t signature, const OwnCall& call);
 
@@ -94,15 +108,18 @@ class UnequalExchange {
   std::function<int(int)> nameOf_;
   std::vector<UnequalBlocks> all_;
   std::vector<const std::byte*> data_;  // of every rank, where it came with the table
-  std::vector<std::uint64_t> table_, tables_;
-  std::size_t stride_ = 0;  // words from one table to the next
+  std::vector<std::uint64_t> tables_;   // of every rank
+  std::size_t stride_ = 0;              // words from one table to the next
+  Composed mine_;
   std::vector<const void*> sources_;
   bool hasData_ = false, haveSomeLeft_ = false;
   std::size_t elementBytes_ = 1;
   // Of the last call, if all tables were in lines: what it was, and how the lines of all ranks began.
   std::uint64_t keptSignature_ = 0;
-  std::size_t keptBytes_ = 0;  // of each beginning; 0: they were not
+  std::uint64_t keptVersion_ = 0;  // of this rank's blocks
+  std::size_t keptBytes_ = 0;      // of each beginning; 0: they were not
   std::vector<std::byte> kept_;
+  bool areKeptInLines_ = false;  // with their data
   bool isRepeated_ = false;
 };
 
