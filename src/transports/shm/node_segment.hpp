@@ -40,7 +40,9 @@ namespace tacc {
 
 inline constexpr std::size_t cacheLine = 64;
 inline constexpr std::string_view segmentPurpose = "node";  // memfd:tacc-node in /proc/PID/maps
-inline constexpr int callSlots = 16;  // call lines of a rank: how far a rank that waits for nobody can run ahead
+/// Call lines of a rank: how far a rank that waits for nobody can run ahead. Where ranks share a core, it changes hands
+/// every half of them.
+inline constexpr int callSlots = 64;
 inline constexpr int eagerSlots = 4;
 /// What a post of `bytes` takes of the eager ring, with what its reader's core fetches ahead behind it: the next post
 /// would be written there at the same time. Not a power of two, or the first lines of all would share one set of the
@@ -235,7 +237,9 @@ struct Extent {
 /// Finds the parts of the shared memory at `base`. A value; copying it copies no memory.
 class NodeSegment {
  public:
-  static constexpr std::uint32_t callDepth = callSlots;  // calls until a line and a note are used again
+  static constexpr std::size_t linesBytes = 2 * pageBytes;            // of AreaPart::lines
+  static constexpr std::size_t notesAt = linesBytes - pageBytes / 2;  // in it, behind the words
+  static constexpr std::uint32_t callDepth = callSlots;               // calls until a line and a note are used again
 
   NodeSegment() = default;
   NodeSegment(std::byte* base, const NodeGeometry& geometry) noexcept
@@ -247,7 +251,7 @@ class NodeSegment {
     return pageBytes + static_cast<std::size_t>(rank) * areaBytes(g);
   }
   static Extent extentOf(const NodeGeometry& g, int rank, AreaPart part) noexcept {
-    const std::size_t lines = areaOffset(g, rank), eager = lines + pageBytes, arena = eager + eagerRingBytes(g),
+    const std::size_t lines = areaOffset(g, rank), eager = lines + linesBytes, arena = eager + eagerRingBytes(g),
                       pairs = arena + g.arenaBytes, windows = pairs + g.pairBytes;
     switch (part) {
       case AreaPart::lines:
@@ -281,7 +285,7 @@ class NodeSegment {
     return reinterpret_cast<CallLine*>(area(rank))[sequence % callSlots];
   }
   CallNote& callNote(int rank, std::uint32_t sequence) const noexcept {
-    return at<CallNote>(rank, pageBytes / 2)[sequence % callSlots];
+    return at<CallNote>(rank, notesAt)[sequence % callSlots];
   }
   Clock& clock(int rank) const noexcept { return *at<Clock>(rank, callSlots * cacheLine); }
   Doorbell& doorbell(int rank) const noexcept { return *at<Doorbell>(rank, (callSlots + 2) * cacheLine); }
@@ -292,14 +296,14 @@ class NodeSegment {
   Attendance& attendance(int rank) const noexcept { return *at<Attendance>(rank, (callSlots + 7) * cacheLine); }
   PostTime& postTime(int rank) const noexcept { return *at<PostTime>(rank, (callSlots + 8) * cacheLine); }
   OpenCopy& openCopy(int rank, int index) const noexcept {
-    static_assert((callSlots + 9 + openCopies) * cacheLine <= pageBytes / 2);
+    static_assert((callSlots + 9 + openCopies) * cacheLine <= notesAt);
     return *at<OpenCopy>(rank, (callSlots + 9 + static_cast<std::size_t>(index)) * cacheLine);
   }
   PipeOffer& pipeOffer(int writer, int reader) const noexcept {
-    static_assert(pageBytes / 2 + callSlots * sizeof(CallNote) + mostPiped * sizeof(PipeOffer) <= pageBytes);
-    return at<PipeOffer>(writer, pageBytes / 2 + callSlots * sizeof(CallNote))[reader];
+    static_assert(notesAt + callSlots * sizeof(CallNote) + mostPiped * sizeof(PipeOffer) <= linesBytes);
+    return at<PipeOffer>(writer, notesAt + callSlots * sizeof(CallNote))[reader];
   }
-  std::byte* eagerRing(int rank) const noexcept { return area(rank) + pageBytes; }
+  std::byte* eagerRing(int rank) const noexcept { return area(rank) + linesBytes; }
   std::size_t eagerRingBytes() const noexcept { return eagerRingBytes_; }
   std::byte* arena(int rank) const noexcept { return eagerRing(rank) + eagerRingBytes(); }
   std::byte* pairBuffer(int rank) const noexcept { return arena(rank) + geometry_.arenaBytes; }
@@ -351,7 +355,7 @@ class NodeSegment {
   }
   static std::size_t eagerRingBytes(const NodeGeometry& g) noexcept { return eagerSlots * roomForPost(g.eagerBytes); }
   static std::size_t areaBytes(const NodeGeometry& g) noexcept {
-    const auto bytes = pageBytes + eagerRingBytes(g) + g.arenaBytes + g.pairBytes + pairLineBytes(g) + messageBytes(g);
+    const auto bytes = linesBytes + eagerRingBytes(g) + g.arenaBytes + g.pairBytes + pairLineBytes(g) + messageBytes(g);
     return (bytes + pageBytes - 1) / pageBytes * pageBytes;
   }
   std::byte* area(int rank) const noexcept { return base_ + pageBytes + static_cast<std::size_t>(rank) * areaBytes_; }
