@@ -4,6 +4,7 @@
 
 #include <array>
 #include <bit>
+#include <span>
 #include <utility>
 
 #include "functions.h"
@@ -17,6 +18,8 @@ namespace {
 constexpr std::array completions{TACC_MPI_COMPLETIONS(TACC_MPI_C_NAME)
                                      TACC_MPI_FORTRAN_COMPLETIONS(TACC_MPI_FORTRAN_NAME)};
 
+constexpr std::array frees{std::pair{"MPI_Free_mem", "PMPI_Free_mem"}, std::pair{"mpi_free_mem_", "pmpi_free_mem_"}};
+
 /// The file that has this code, and where it lies.
 Dl_info placeOf(void* code) noexcept {
   Dl_info place{};
@@ -24,12 +27,10 @@ Dl_info placeOf(void* code) noexcept {
   return place;
 }
 
-}  // namespace
-
-std::string wrapperOfCompletions(void (*ofLibrary)()) {
+std::string firstWrapper(std::span<const std::pair<const char*, const char*>> names, void (*ofLibrary)()) {
   const void* const library = placeOf(std::bit_cast<void*>(ofLibrary)).dli_fbase;
   if (library == nullptr) return "";
-  for (const auto& [name, ofMpi] : completions) {
+  for (const auto& [name, ofMpi] : names) {
     const Dl_info first = placeOf(::dlsym(RTLD_DEFAULT, name));
     if (first.dli_fbase == nullptr || first.dli_fbase == library) continue;
     // Of an interpreter's extension, which has the library for itself, the MPI alone may be seen from here.
@@ -38,5 +39,11 @@ std::string wrapperOfCompletions(void (*ofLibrary)()) {
   }
   return "";
 }
+
+}  // namespace
+
+std::string wrapperOfCompletions(void (*ofLibrary)()) { return firstWrapper(completions, ofLibrary); }
+
+std::string wrapperOfFree(void (*ofLibrary)()) { return firstWrapper(frees, ofLibrary); }
 
 }  // namespace tacc::mpi

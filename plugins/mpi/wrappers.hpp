@@ -11,4 +11,7 @@ namespace tacc::mpi {
 /// `ofLibrary`: any function of libtacc_mpi.so.
 std::string wrapperOfCompletions(void (*ofLibrary)());
 
+/// The same of MPI_Free_mem, whose PMPI_ name knows nothing of memory that is not the MPI's.
+std::string wrapperOfFree(void (*ofLibrary)());
+
 }  // namespace tacc::mpi

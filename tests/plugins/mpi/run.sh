@@ -206,7 +206,7 @@ case $what in
     saysNot 'some ranks only'
     says 'MPI_Barrier +3 +0 +0  -$'
     ;;
-  wrapped)  # the program has functions of its own that end requests
+  wrapped)  # the program has functions of its own that end requests, and one that frees memory
     limit=20
     preloaded 2 report "$program"
     says 'all right'

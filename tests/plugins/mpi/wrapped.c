@@ -1,8 +1,7 @@
-/* Has an MPI_Wait and an MPI_Test of its own, which count and go on to the PMPI_ names, as tools that profile MPI have
- * them: they stand before the library's, which learns of no request's end by them. */
+/* Has an MPI_Wait, an MPI_Test and an MPI_Free_mem of its own, which count and go on to the PMPI_ names, as tools that
+ * profile MPI have them: they stand before the library's, which learns of no end by them. */
 #include <mpi.h>
 #include <stdio.h>
-#include <stdlib.h>
 
 #define OWN __attribute__((visibility("default"))) int
 
@@ -18,13 +17,19 @@ OWN MPI_Test(MPI_Request* request, int* isDone, MPI_Status* status) {
   return PMPI_Test(request, isDone, status);
 }
 
+OWN MPI_Free_mem(void* memory) {
+  ++calls;
+  return PMPI_Free_mem(memory);
+}
+
 int main(int argc, char** argv) {
   enum { count = 1 << 17 }; /* long enough to be taken over */
   int rank, ranks, i, isDone = 0, isRight = 1;
-  int* const values = malloc(2 * count * sizeof(int));
-  int* const sums = values + count;
+  int *values, *sums;
   MPI_Request request;
   MPI_Init(&argc, &argv);
+  MPI_Alloc_mem(2 * count * sizeof(int), MPI_INFO_NULL, &values);
+  sums = values + count;
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
   MPI_Comm_size(MPI_COMM_WORLD, &ranks);
   for (i = 0; i < count; ++i) values[i] = i + rank;
@@ -39,7 +44,7 @@ int main(int argc, char** argv) {
   }
   MPI_Allreduce(MPI_IN_PLACE, &isRight, 1, MPI_INT, MPI_MIN, MPI_COMM_WORLD);
   if (rank == 0) printf("%s\n", isRight && calls > 1 ? "all right" : "wrong");
+  MPI_Free_mem(values);
   MPI_Finalize();
-  free(values);
   return 0;
 }
