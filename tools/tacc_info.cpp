@@ -18,9 +18,14 @@ namespace {
 using namespace tacc;
 using Json = nlohmann::ordered_json;
 
+/// Most machines lack the library of some transport, which is no reason to say nothing of the others.
 std::string stateOf(const NetworkTransportKind& kind) {
-  if (kind.make != nullptr) return kind.describe();
-  return fmt::format("not in this build; install {} and build again", kind.library);
+  if (kind.make == nullptr) return fmt::format("not in this build; install {} and build again", kind.library);
+  try {
+    return kind.describe();
+  } catch (const Error& error) {
+    return fmt::format("of no use here: {}", error.what());
+  }
 }
 
 /// A bad TACC_ISA must not hide the list of what is allowed.

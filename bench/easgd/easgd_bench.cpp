@@ -204,6 +204,9 @@ int runEasgdBench(int argc, char** argv) {
   if (!options.launched) return runForked(options);
   taccComm_t comm = nullptr;
   check(taccCommInitEnv(&comm, nullptr));
+  int rank = 0;
+  check(taccCommUserRank(comm, &rank));
+  if (rank == 0) tools::requireWritable(options.jsonFile);  // the others miss a rank that ends here
   measureAll(comm, options, {});
   check(taccCommDestroy(comm));
   return 0;

@@ -20,6 +20,7 @@
 #include "roll_call.hpp"
 #include "siblings.hpp"
 #include "types.hpp"
+#include "wrappers.hpp"
 
 namespace tacc::mpi {
 
@@ -168,9 +169,16 @@ void agreeOnUse() {
   const int contests = valueOf("TACC_REPRODUCIBLE") == "on" ? 0 : contestAfter.value_or(0);
   // The least of each; of bytes the most.
   const LeastBytes bytes = leastBytes.value_or(LeastBytes{INT_MAX, INT_MAX});
-  std::array<int, 7> mine{isWanted && packsPlainly, usesMpiTransport, !isWanted, -bytes.summed, contests, -bytes.moved,
-                          wrong ? rank : INT_MAX};
-  std::array<int, 7> least{};
+  const std::string wrapper = self.passAllOn == nullptr ? "" : wrapperOfCompletions(self.passAllOn);
+  std::array<int, 8> mine{isWanted && packsPlainly,
+                          usesMpiTransport,
+                          !isWanted,
+                          -bytes.summed,
+                          contests,
+                          -bytes.moved,
+                          wrong ? rank : INT_MAX,
+                          wrapper.empty() ? INT_MAX : rank};
+  std::array<int, 8> least{};
   reduceOfAll(mine.data(), least.data(), static_cast<int>(mine.size()), MPI_INT, MPI_MIN, MPI_COMM_WORLD);
   if (wrong && least[6] == rank)
     std::fprintf(stderr, "tacc: %s is \"%s\" on rank %d; it must be %s. All calls go to MPI\n", wrong->variable,
@@ -179,13 +187,16 @@ void agreeOnUse() {
     std::fprintf(stderr, "tacc: TACC_MPI is off on some ranks and on on others, so all calls go to MPI\n");
   self.isActive = least[0] != 0;
   if (!self.isActive) return;
+  if (least[7] == rank)
+    std::fprintf(stderr, "tacc: %s on rank %d, so collectives with requests go to MPI\n", wrapper.c_str(), rank);
   int level = MPI_THREAD_MULTIPLE;
   PMPI_Query_thread(&level);
   self.report.open(level == MPI_THREAD_MULTIPLE, self.reports);
   self.communicators.open(least[1] != 0);
   self.requests.open();
   // Over MPI's messages the thread that carries a collective on would have to call MPI.
-  self.takesRequests = least[1] == 0;
+  self.takesRequests = least[1] == 0 && least[7] == INT_MAX;
+  self.whyNoRequests = least[1] != 0 ? Passed::mpiTransport : Passed::wrapped;
   self.contestAfter = static_cast<std::uint32_t>(least[4]);
   const auto bytesOf = [](int most) { return most == -INT_MAX ? SIZE_MAX : static_cast<std::size_t>(-most); };
   self.leastWithRequest = bytesOf(least[3]);

@@ -15,6 +15,7 @@
 #include "heap_functions.h"
 #include "plugin.hpp"
 #include "shared_heap.hpp"
+#include "wrappers.hpp"
 
 namespace tacc::mpi {
 namespace {
@@ -55,10 +56,14 @@ bool hasUnboundedMemory() {
   return fd >= 0;
 }
 
+/// Whether MPI_Alloc_mem may give memory that is not the MPI's. Set before other threads call it.
+bool isFreedHere = true;
+
 }  // namespace
 
 void openMemory() {
   if (!hasUnboundedMemory()) return;
+  isFreedHere = plugin().passAllOn == nullptr || wrapperOfFree(plugin().passAllOn).empty();
   sharedHeap().open(hasDevices() ? SharedHeap::Child::nothing : SharedHeap::Child::copies);
   if (void* const found = ::dlsym(RTLD_DEFAULT, "taccMpiMemory_use"))
     reinterpret_cast<decltype(&taccMpiMemory_use)>(found)(&functions);
@@ -77,7 +82,8 @@ std::string textOfMemory() {
 TACC_MPI_ENTRY taccMpi_Alloc_mem(MPI_Aint size, MPI_Info info, void* baseptr) {
   using namespace tacc::mpi;
   const auto bytes = static_cast<std::size_t>(size);
-  if (plugin().isActive && size > 0 && bytes >= SharedHeap::leastBytes && baseptr != nullptr && isWithoutWishes(info)) {
+  if (plugin().isActive && isFreedHere && size > 0 && bytes >= SharedHeap::leastBytes && baseptr != nullptr &&
+      isWithoutWishes(info)) {
     if (void* const block = sharedHeap().allocate(bytes, usualAlignment)) {
       *static_cast<void**>(baseptr) = block;
       return MPI_SUCCESS;

@@ -10,7 +10,7 @@ namespace tacc::mpi {
 std::optional<Passed> reasonToPass(Kind kind, std::size_t bytes, Communicator& communicator, bool isLocal) {
   const Plugin& self = plugin();
   const std::size_t least = leastBytes(kind);
-  if (!self.takesRequests) return Passed::mpiTransport;
+  if (!self.takesRequests) return self.whyNoRequests;
   if (least == SIZE_MAX) return Passed::small;
   // Of what a rank does not know of the others it must not ask them, unless it may wait.
   if (least > 0 && UsualBytes::isAbout(kind)) {

@@ -28,6 +28,7 @@ struct Plugin {
   Requests requests;
   // Equal on all ranks:
   bool takesRequests = false;          // collectives with requests are taken over
+  Passed whyNoRequests{};              // why they are not
   std::size_t leastWithRequest = 0;    // bytes that make them worth it, where they sum up
   std::size_t leastMoved = 0;          // and where they only move
   std::uint32_t contestAfter = 0;      // calls of a kind, before it is measured who is the faster one; 0: it is not

@@ -25,6 +25,7 @@ constexpr std::array<const char*, static_cast<std::size_t>(Passed::count)> reaso
     "faster in MPI",
     "not yet known how much others move",
     "ranks that were started apart",
+    "ended by another's functions",
 };
 
 }  // namespace

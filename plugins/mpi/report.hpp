@@ -47,6 +47,7 @@ enum class Passed : int {
   slower,
   unknown,
   otherWorld,
+  wrapped,
   count
 };
 

@@ -1,6 +1,7 @@
 #include "api/roomy_stack.hpp"
 
 #include <pthread.h>
+#include <sys/resource.h>
 
 #include <cstddef>
 #include <cstdint>
@@ -16,16 +17,35 @@ namespace {
 constexpr std::size_t enough = std::size_t{256} << 10;  // more than libraries of networks take to start
 constexpr std::size_t roomy = std::size_t{1} << 20;
 
-bool hasRoom() {
+/// Where this thread's stack lies, and the limit under which that was found.
+struct Stack {
+  std::uintptr_t low = 0, high = 0;
+  rlim_t limit = 0;
+};
+
+/// As last found. To find the stack of a process's first thread the C library reads all that the process has mapped,
+/// which takes several times as long as a split on one host.
+constinit thread_local Stack found;
+
+/// Whether this thread's stack is known now.
+bool find(rlim_t limit) {
   pthread_attr_t attributes;
-  if (::pthread_getattr_np(::pthread_self(), &attributes) != 0) return true;  // of the first thread, without /proc
+  if (::pthread_getattr_np(::pthread_self(), &attributes) != 0) return false;  // of the first thread, without /proc
   void* lowest = nullptr;
   std::size_t bytes = 0;
-  const bool known = ::pthread_attr_getstack(&attributes, &lowest, &bytes) == 0;
+  const bool isKnown = ::pthread_attr_getstack(&attributes, &lowest, &bytes) == 0;
   ::pthread_attr_destroy(&attributes);
   const auto low = reinterpret_cast<std::uintptr_t>(lowest);
+  if (isKnown) found = {low, low + bytes, limit};
+  return isKnown;
+}
+
+bool hasRoom() {
+  rlimit limit{};  // the first thread's stack ends there, wherever that is now
+  ::getrlimit(RLIMIT_STACK, &limit);
+  if ((found.high == 0 || found.limit != limit.rlim_cur) && !find(limit.rlim_cur)) return true;
   const auto here = reinterpret_cast<std::uintptr_t>(__builtin_frame_address(0));
-  return !known || (here >= low && here < low + bytes && here - low >= enough);
+  return here >= found.low && here < found.high && here - found.low >= enough;
 }
 
 struct Errand {

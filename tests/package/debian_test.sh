@@ -35,6 +35,10 @@ while read -r name; do
 done <"$work/wanted"
 ! dpkg-deb -c "$(deb libtacc0)" | grep -E '/usr/(bin|include|libexec)/.' ||
   fail "libtacc0 has what belongs to another package; give it an install_tag in its meson.build"
+for package in libtacc0 tacc-mpi; do
+  dpkg-deb --ctrl-tarfile "$(deb $package)" | tar -xO ./triggers | grep -q ldconfig || fail "$package leaves the linker's cache as it was"
+  [ "$(field $package Description | head -n 1 | wc -c)" -le 80 ] || fail "the first line on $package is longer than tools show"
+done
 for dependency in libc6 libstdc++6; do
   field libtacc0 Depends | grep -qF $dependency || fail "libtacc0 does not depend on $dependency: $(field libtacc0 Depends)"
 done

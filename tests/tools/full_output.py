@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """full_output.py PROGRAM...: a program whose standard output cannot be written ends with an error that says so, whether that is
-noticed at once or when it ends, and with none where it can. What tacc_sim is to write besides is tried before it plays anything."""
+noticed at once or when it ends, and with none where it can. What is to be written besides is tried before anything is measured or
+played, and "-" is no file."""
 import os
 import subprocess
 import sys
@@ -25,9 +26,17 @@ def commands(folder):
     }
 
 
-def run(command, output):
+ONE_RANK = {"RANK": "0", "WORLD_SIZE": "1", "TACC_RENDEZVOUS": "127.0.0.1:29417", "TACC_JOB_SECRET": "of this test"}
+BESIDES = {  # what writes a file too, and in which environment
+    "tacc_bench": lambda folder: [({}, ["allreduce", "--size", "8"]), (ONE_RANK, ["easgd", "--launched"])],
+    "tacc_sim": lambda folder: [({}, ["--topology", os.path.join(folder, "topology.toml"), "--ranks", "4", "--size", "8"])],
+}
+
+
+def run(command, output, variables=None):
     with open(output, "w") as file:
-        done = subprocess.run(command, stdin=subprocess.DEVNULL, stdout=file, stderr=subprocess.PIPE, text=True, timeout=100)
+        done = subprocess.run(command, stdin=subprocess.DEVNULL, stdout=file, stderr=subprocess.PIPE, text=True, timeout=100,
+                              env=dict(os.environ, **(variables or {})))
     return done.returncode, done.stderr
 
 
@@ -58,11 +67,15 @@ def main():
                 statuses = refused([program] + arguments)
                 if any(status not in (1, 2) for status in statuses):
                     failures.append(f"{name} {arguments}, whose complaint cannot be written: {statuses}")
+            for variables, arguments in BESIDES.get(name, lambda folder: [])(folder):
+                for file, said in (("/no/such/folder/all", "cannot write /no/such/folder/all"), ("-", "cannot write -: ")):
+                    status, error = run([program] + arguments + ["--json", file], written, variables)
+                    if status not in (1, 2) or os.path.getsize(written) != 0 or said not in error or os.path.exists("-"):
+                        failures.append(f"{name} {arguments} --json {file}: {status}, {os.path.getsize(written)} bytes, {error!r}")
             if name == "tacc_sim":
-                command = [program, "--topology", os.path.join(folder, "topology.toml"), "--ranks", "4", "--size", "8"]
-                status, error = run(command + ["--json", "/no/such/folder/sim.json"], written)
-                if status != 2 or os.path.getsize(written) != 0 or "cannot write /no/such/folder/sim.json" not in error:
-                    failures.append(f"{name} --json: {status}, {os.path.getsize(written)} bytes, {error!r}")
+                status, error = run([program, "--topology", "any", "--ranks", "4", "--inside", "--json", "any"], written)
+                if status != 2 or "--json excludes --inside" not in error:
+                    failures.append(f"{name} --inside --json: {status}, {error!r}")
     print("\n".join(failures) or "all right")
     return 1 if failures else 0
 

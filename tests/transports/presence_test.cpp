@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 
+#include <algorithm>
 #include <memory>
 #include <optional>
 #include <utility>
@@ -108,6 +109,29 @@ TEST(AreaPages, AreCommittedPartByPartWhenTheyAreUsed) {
   }
   AreaPages all;
   all.need(AreaPart::arena);  // all are there: nothing to do
+}
+
+TEST(AreaPages, AreCommittedAsFarAsTheyAreUsed) {
+  if (!commitsByAddress()) GTEST_SKIP() << "this kernel commits pages by descriptor alone";
+  NodeGeometry large = geometry;
+  large.arenaBytes = std::size_t{4} << 20;
+  const SharedMemory memory = SharedMemory::create(NodeSegment::bytesFor(large), "pages", Reserve::onTouch);
+  AreaPages pages(NodeSegment(memory.data(), large), 0, memory.fd());
+  const std::size_t begun = committed(memory);
+  const auto taken = [&] { return committed(memory) - begun; };
+  pages.need(AreaPart::arena, 0);
+  EXPECT_EQ(taken(), 0U);
+  for (const std::size_t bytes : {std::size_t{1000}, std::size_t{300000}, std::size_t{310000}, std::size_t{1} << 20}) {
+    pages.need(AreaPart::arena, bytes);
+    const std::size_t now = taken();
+    EXPECT_GE(now + pageBytes, bytes);
+    EXPECT_LE(now, std::max<std::size_t>(2 * bytes, 64 << 10) + 2 * pageBytes);
+    pages.need(AreaPart::arena, bytes / 2);
+    EXPECT_EQ(taken(), now);
+  }
+  pages.need(AreaPart::arena, 2 * large.arenaBytes);
+  EXPECT_GE(taken() + pageBytes, large.arenaBytes);
+  EXPECT_LE(taken(), large.arenaBytes + 2 * pageBytes);
 }
 
 }  // namespace

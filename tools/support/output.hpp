@@ -26,8 +26,16 @@ void complain(fmt::format_string<Args...> format, Args&&... args) noexcept {
   }
 }
 
+/// Throws std::runtime_error for what many programs take for their standard output, which has the tables here.
+inline void refuseDash(const std::string& name) {
+  if (name == "-")
+    throw std::runtime_error(
+        "cannot write -: tables go to standard output, and this into a file; name one (./- is one)");
+}
+
 /// Throws std::runtime_error when it cannot be written.
 inline void writeOutput(const std::string& name, const std::string& text) {
+  refuseDash(name);
   std::ofstream file(name);
   file << text;
   file.close();
@@ -36,6 +44,7 @@ inline void writeOutput(const std::string& name, const std::string& text) {
 
 /// To be called before a measurement rather than after it: throws like writeOutput(), and leaves what is there.
 inline void requireWritable(const std::string& name) {
+  refuseDash(name);
   if (!name.empty() && !std::ofstream(name, std::ios::app))
     throw std::runtime_error(fmt::format("cannot write {}", name));
 }

@@ -5,9 +5,9 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cstdio>
-#include <fstream>
 #include <list>
 #include <optional>
+#include <sstream>
 #include <string>
 #include <thread>
 #include <vector>
@@ -137,9 +137,9 @@ void run(const Options& options) {
   if (!options.isBrief) fmt::print("\n");
   fmt::print("{}", summary(points));
   if (options.json.empty()) return;
-  std::ofstream file(options.json, std::ios::binary);
-  writeJson(file, points);
-  if (!file.flush()) failErrno("{} cannot be written", options.json);
+  std::ostringstream text;
+  writeJson(text, points);
+  tools::writeOutput(options.json, text.str());
 }
 
 }  // namespace
@@ -170,9 +170,9 @@ int main(int argc, char** argv) {
       "plans whose messages times the partners of a rank are more are not played; a million takes some seconds");
   app.add_option("--jobs,-j", options.jobs, "simulations side by side")->check(CLI::Range(1, 1024));
   app.add_option("--json", options.json, "also write everything into this file");
-  app.add_flag(
-      "--inside", options.isInside,
-      "calls inside one host, the first of each topology: a rank on each of so many cores, over shared memory");
+  app.add_flag("--inside", options.isInside,
+               "calls inside one host, the first of each topology: a rank on each of so many cores, over shared memory")
+      ->excludes("--json");
   app.add_flag("--brief", options.isBrief, "only the summary");
   tools::parseCommandLine(app, "tacc_sim", argc, argv, [] {});
   try {

@@ -217,7 +217,7 @@ void NodeRun::run(const Call& call, const NodePlan& plan, const PlanDemands& dem
 
 void NodeRun::execute(CachedProgram& cached, const NodePlan& plan, const ElementWork& work) {
   const Schedule& schedule = cached.scheduleFor(work.count, work.elementBytes, [&] { return plan.limits; });
-  pages_.need(AreaPart::arena);
+  pages_.need(AreaPart::arena, schedule.depth * static_cast<std::size_t>(cached.program.slots) * schedule.blockStride);
   const Stopwatch watch;
   if (isAhead_ && last_.program != &cached)
     fail(taccInternalError, "a call that is as the one before has another program, by {}", cached.program.algorithm);

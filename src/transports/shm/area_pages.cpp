@@ -1,10 +1,14 @@
 #include "transports/shm/area_pages.hpp"
 
+#include <algorithm>
+
 #include "core/uncancelled.hpp"
 #include "transports/shm/shared_memory.hpp"
 
 namespace tacc {
 namespace {
+
+constexpr std::size_t leastCommitted = std::size_t{64} << 10;
 
 void commitExtent(const NodeSegment& segment, Extent extent, int fd) {
   const std::size_t begin = extent.begin / pageBytes * pageBytes;
@@ -24,17 +28,22 @@ AreaPages::AreaPages(const NodeSegment& segment, int rank, int fd) : segment_(se
     commitExtent(segment, NodeSegment::extentOf(segment.geometry(), rank, part), fd);
   for (const AreaPart part : {AreaPart::eager, AreaPart::arena, AreaPart::pairs}) {
     if (commitsByAddress())
-      isMissing_[static_cast<std::size_t>(part)] = true;
+      there_[static_cast<std::size_t>(part)] = 0;
     else
       commitExtent(segment, NodeSegment::extentOf(segment.geometry(), rank, part), fd);
   }
 }
 
-void AreaPages::commit(AreaPart part) {
+void AreaPages::commit(AreaPart part, std::size_t bytes) {
   constexpr int none = -1;
-  const Uncancelled whole;
-  commitExtent(segment_, NodeSegment::extentOf(segment_.geometry(), rank_, part), none);
-  isMissing_[static_cast<std::size_t>(part)] = false;
+  const Uncancelled untilDone;
+  std::size_t& there = there_[static_cast<std::size_t>(part)];
+  const Extent extent = NodeSegment::extentOf(segment_.geometry(), rank_, part);
+  const std::size_t all = extent.end - extent.begin;
+  // Of calls that grow a little each time not every one is to ask the kernel.
+  const std::size_t wanted = bytes >= all ? all : std::min(all, std::max({bytes, 2 * there, leastCommitted}));
+  commitExtent(segment_, {extent.begin + std::min(there, wanted), extent.begin + wanted}, none);
+  there = wanted == all ? AreaPages::whole : wanted;
 }
 
 }  // namespace tacc

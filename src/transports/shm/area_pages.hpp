@@ -1,9 +1,10 @@
 // The pages of one rank's area that are committed when they are first used. Communicators that are split off come in
-// hundreds, and most of them never make a long call: such a one takes a few pages.
+// hundreds, and most of them never make a long call, or make one and end: such a one takes what its calls use.
 #pragma once
 
 #include <array>
 #include <cstddef>
+#include <cstdint>
 
 #include "transports/shm/node_segment.hpp"
 
@@ -19,19 +20,20 @@ class AreaPages {
   /// 5.14, all are committed now.
   AreaPages(const NodeSegment& segment, int rank, int fd);
 
-  /// Before the first use of a part, by its owner, and before every other one: costs a look at a flag. Throws
-  /// taccSystemError where the memory is not there.
-  void need(AreaPart part) {
-    if (isMissing_[static_cast<std::size_t>(part)]) [[unlikely]]
-      commit(part);
+  /// Before the first use of a part, by its owner, and before every other one: costs a comparison. `bytes`: how much of
+  /// it is used, from its beginning on, or more than it has. Throws taccSystemError where the memory is not there.
+  void need(AreaPart part, std::size_t bytes = whole) {
+    if (bytes > there_[static_cast<std::size_t>(part)]) [[unlikely]]
+      commit(part, bytes);
   }
 
  private:
-  void commit(AreaPart part);
+  static constexpr std::size_t whole = SIZE_MAX;
+  void commit(AreaPart part, std::size_t bytes);
 
   NodeSegment segment_;
   int rank_ = 0;
-  std::array<bool, 5> isMissing_{};  // by AreaPart
+  std::array<std::size_t, 5> there_{whole, whole, whole, whole, whole};  // by AreaPart: bytes from its beginning
 };
 
 }  // namespace tacc

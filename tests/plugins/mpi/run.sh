@@ -1,6 +1,6 @@
 #!/bin/sh
 # run.sh WHAT MPI PROGRAM LIBRARY [MORE]: runs a program on 1 to 4 ranks, as it is and with libtacc_mpi preloaded; or, for `counted`,
-# `counts`, `learned`, `complaints`, `many_persistent`, `polled`, `contest`, `off`, `mixed`, `hosts`, `network`, `loaded`, `jumps`, `spawned`, `drawn*`, `told_*`, `soak_comms`, `memory`, `fortran`,
+# `counts`, `learned`, `complaints`, `many_persistent`, `polled`, `contest`, `off`, `mixed`, `hosts`, `network`, `loaded`, `jumps`, `wrapped`, `spawned`, `drawn*`, `told_*`, `soak_comms`, `memory`, `fortran`,
 # `fortran_f08` and `stranger`, what their parts below say. Skipped where the MPI is missing. By hand: TACC_TEST_SEEDS="1 2 3" for other draws.
 what=$1 mpi=$2 program=$3 library=$4
 case $mpi in
@@ -205,6 +205,14 @@ case $what in
     between -n 2 env LD_PRELOAD="$library" TACC_MPI=report "$program" counted
     saysNot 'some ranks only'
     says 'MPI_Barrier +3 +0 +0  -$'
+    ;;
+  wrapped)  # the program has functions of its own that end requests, and one that frees memory
+    limit=20
+    preloaded 2 report "$program"
+    says 'all right'
+    says 'tacc: MPI_Test is that of .*mpi_wrapped.* on rank 0, so collectives with requests go to MPI$'
+    says "MPI_Iallreduce +0 +0 +2  ended by another's functions: 2$"
+    says 'MPI_Allreduce +1 '
     ;;
   jumps)  # what is not taken over: a jump where nothing is told, and a look where it is counted
     for mode in off onn; do  # switched off, or by a mistake
