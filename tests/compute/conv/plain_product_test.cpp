@@ -3,6 +3,9 @@
 #include <random>
 
 #include "between_pages.hpp"
+#include "compute/conv/algorithms/plain_strips.hpp"
+#include "compute/conv/core_model.hpp"
+#include "compute/conv/cost.hpp"
 #include "conv_case.hpp"
 
 namespace tacc::conv::test {
@@ -62,6 +65,48 @@ TEST(PlainProduct, GradientsTouchNothingOutsideOfTheTensors) {
       desc.accumulate = from(0, 1) == 1;
       desc.algorithm = "plain-product";
       expectExactBetweenPages(desc, from(1, 3), rest % 4 < 2);
+    }
+  }
+}
+
+/// Lines of 14 x 14 pixels are no whole ones of the cache, of 12 x 16 they are: of many values that costs half vectors
+/// more, but where what is read is copied.
+TEST(PlainProductPrices, CutLinesCostHalfVectorsMoreOfManyValues) {
+  pretendCoreModel(&nearCore);
+  for (const KernelSet* kernels : availableKernels()) {
+    for (const taccConvPass_t pass : {taccConvForward, taccConvBackwardData}) {
+      const auto ofCut = [&](int values, int kernel) {
+        const auto ofPixel = [&](int height, int width) {
+          const int ins = pass == taccConvForward ? values : 48, outs = pass == taccConvForward ? 48 : values;
+          taccConvDesc_t desc = convolution(pass, 1, ins, height, width, outs, kernel, 1, kernel / 2);
+          desc.inputLayout = desc.outputLayout = taccLayoutNchw;
+          desc.algorithm = "plain-product";
+          return makePlan(understand(desc), *kernels).plan->predictedSeconds() / (height * width);
+        };
+        return ofPixel(14, 14) / ofPixel(12, 16);
+      };
+      const bool areHalves = kernels->fmaLanes == blockLength / 2;
+      EXPECT_LT(ofCut(64, 1), 1.1) << kernels->isa;  // a part of a vector at the end
+      EXPECT_EQ(ofCut(1024, 1) > 1.2, areHalves) << kernels->isa;
+      if (pass == taccConvForward) {
+        EXPECT_LT(ofCut(100, 3), 1.12) << kernels->isa;
+      }
+    }
+  }
+  pretendCoreModel(nullptr);
+}
+
+/// What tiles go through before the next one is read from the L2 cache by those behind the first.
+TEST(PlainProductStrips, StayInTheL2Cache) {
+  std::mt19937 random(31);
+  const auto from = [&](int least, int most) { return std::uniform_int_distribution<int>(least, most)(random); };
+  for (const KernelSet* kernels : availableKernels()) {
+    for (int i = 0; i < 50; ++i) {
+      const int values = from(1, 3000);
+      const PlainStrips strips(*kernels, values, from(1, 300), from(1, 5000));
+      const auto bytes = static_cast<std::size_t>(strips.stripPixels() * values) * sizeof(float);
+      const auto together = static_cast<std::size_t>(strips.stripsTogether());
+      EXPECT_TRUE(together == 1 || together * bytes <= l2CacheBytes()) << values << " values, " << kernels->isa;
     }
   }
 }

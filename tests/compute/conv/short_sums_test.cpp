@@ -88,11 +88,35 @@ TEST_P(ShortSums, AreExactForProductsWithStrides) {
   }
 }
 
+/// Of half vectors, products of every second pixel are made so of pixels pages apart too, which are not reordered.
+TEST_P(ShortSums, AreExactForStridedProductsOfPages) {
+  pretendCoreModel(&nearCore);
+  taccConvDesc_t desc = layer(1, 1024, 16 * from(1, 3), 13, 14, 1);
+  desc.strideHeight = desc.strideWidth = 2;
+  desc.algorithm = "strided-product";
+  chooseEpilogue(desc, random_);
+  expectExact(desc);
+  for (const KernelSet* kernels : availableKernels()) {
+    const std::string kernel = makePlan(understand(desc), *kernels).plan->kernel();
+    EXPECT_EQ(kernel.find("reorders") == std::string::npos, kernels->fmaLanes == blockLength / 2) << kernel;
+  }
+  pretendCoreModel(nullptr);
+}
+
 TEST_P(ShortSums, AreTheSameBitsForEveryNumberOfThreads) {
   for (int i = 0; i < 6; ++i) {
     const int kernel = 1 + 2 * (i % 3);
     expectSameBitsForEveryNumberOfThreads(layer(from(1, 2), from(1, 7), from(1, 90), 19, 23, kernel), 4);
   }
+  // Products of few pixels are cut along the channels, too, and some of their tiles are narrower.
+  pretendCoreModel(&nearCore);
+  for (int i = 0; i < 3; ++i) {
+    taccConvDesc_t desc = layer(1, from(193, 400), from(100, 200), from(4, 7), 7, 1);
+    desc.algorithm = nullptr;
+    chooseEpilogue(desc, random_);
+    expectSameBitsForEveryNumberOfThreads(desc, 9);
+  }
+  pretendCoreModel(nullptr);
   // Whichever algorithm serves them.
   for (const int image : {7, 12}) {
     taccConvDesc_t desc = layer(1, from(193, 400), from(8, 300), image, image, 1);
@@ -130,7 +154,33 @@ TEST(ShortSumsChoice, ServesNothingElse) {
   EXPECT_FALSE(serves(other));
 }
 
-/// Products of half vectors are served of more values, where there are strips enough; for any number of workers.
+/// A product of few pixels is of as few strips, which are cut along the channels where workers are more.
+TEST(ShortSumsTasks, AreEnoughForEveryWorkerOfAFewPixels) {
+  pretendCoreModel(&nearCore);
+  for (const KernelSet* kernels : availableKernels()) {
+    if (kernels->fmaLanes != blockLength / 2) continue;
+    for (const int workers : {2, 7, 16, 40}) {
+      for (const int values : {16, 1024}) {
+        taccConvDesc_t desc = convolution(taccConvForward, 1, values, 7, 7, 500, 1);
+        desc.inputLayout = desc.outputLayout = taccLayoutNhwc;
+        desc.algorithm = "short-sums";
+        desc.maxWorkers = workers;
+        Case test(desc);
+        std::size_t most = 0;
+        const taccExecutor_t counting = {
+            &most, 1, [](void* context, std::size_t tasks, void (*task)(void*, std::size_t, int), void* argument) {
+              *static_cast<std::size_t*>(context) = tasks;
+              for (std::size_t i = 0; i < tasks; ++i) task(argument, i, 0);
+            }};
+        test.run(*makePlan(test.description(), *kernels).plan, counting);
+        EXPECT_GE(most, static_cast<std::size_t>(workers)) << values << " values";
+      }
+    }
+  }
+  pretendCoreModel(nullptr);
+}
+
+/// Products of half vectors are served of more values, where a tile is not all there is; for any number of workers.
 TEST(ShortSumsChoice, ServesLongProductsOfHalfVectors) {
   pretendCoreModel(&nearCore);
   for (const KernelSet* kernels : availableKernels()) {
@@ -145,9 +195,11 @@ TEST(ShortSumsChoice, ServesLongProductsOfHalfVectors) {
     desc.maxWorkers = 64;
     EXPECT_EQ(serves(), kernels->fmaLanes == blockLength / 2) << kernels->isa;
     desc.height = desc.width = 7;
+    EXPECT_EQ(serves(), kernels->fmaLanes == blockLength / 2) << kernels->isa;
+    desc.height = desc.width = 4;
     EXPECT_FALSE(serves()) << kernels->isa;
     desc.height = desc.width = 14;
-    desc.inChannels = 1025;
+    desc.inChannels = 2049;
     EXPECT_FALSE(serves()) << kernels->isa;
     desc.inChannels = 1024;
     desc.kernelHeight = desc.kernelWidth = 3;

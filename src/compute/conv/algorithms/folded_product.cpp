@@ -39,7 +39,9 @@ class FoldedProduct final : public ConvPlan {
     const auto workers = static_cast<std::size_t>(d.maxWorkers);
     const std::size_t parts = workers == 1 ? 1 : std::min(channels, (2 * workers + products - 1) / products);
     // Prices are of one worker.
-    cycles_ = PlainStrips(kernels, shape().outPerGroup(), unfolding_.values(), pixels_).cycles();
+    const PlainStrips whole(kernels, shape().outPerGroup(), unfolding_.values(), pixels_);
+    const bool areHalves = d.vectorLanes == blockLength / 2 && !hasFarCaches();
+    cycles_ = whole.cycles() + (areHalves ? whole.cutLineCycles() : 0);
     for (std::size_t part = 0; part < parts; ++part) {
       const TaskPart some = partOf(channels, parts, part);
       parts_.push_back(

@@ -47,10 +47,19 @@ double PlainStrips::stripCycles(const KernelSet& kernels, int blocks) const {
   return cycles;
 }
 
+double PlainStrips::cutLineCycles() const {
+  constexpr double most = 2, fewValues = 128, manyValues = 768;  // cycles of a value of a tile
+  if (pixels_ % blockLength == 0) return 0;
+  const double part = std::clamp((values_ - fewValues) / (manyValues - fewValues), 0.0, 1.0);
+  const double strips = static_cast<double>(pixels_) / static_cast<double>(stripPixels());
+  return most * part * values_ * static_cast<double>(tiles_.size()) * strips;
+}
+
 /// As many as stay in the L2 cache, beside the weights: tiles behind the first read them there. Pages of a few rows are
 /// known to the core all at once, and what is read better stays in the L1 cache.
 std::ptrdiff_t PlainStrips::stripsTogether() const {
-  constexpr std::ptrdiff_t cacheFloats = 768 * 1024 / sizeof(float);
+  const std::size_t cacheBytes = std::min<std::size_t>(768 * 1024, l2CacheBytes() / 4 * 3);
+  const auto cacheFloats = static_cast<std::ptrdiff_t>(cacheBytes / sizeof(float));
   constexpr int fewRows = 32;
   const std::ptrdiff_t most = rows_ <= fewRows ? 4 : 32;
   return std::clamp<std::ptrdiff_t>(cacheFloats / (stripPixels() * values_), 1, most);

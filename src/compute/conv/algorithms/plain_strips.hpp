@@ -41,6 +41,9 @@ class PlainStrips {
   /// Of the rows. Those of one follow each other in the packed weights.
   std::size_t tiles() const { return tiles_.size(); }
   double cycles() const { return cycles_; }
+  /// More of half vectors, of lines that are no whole ones of the cache: most of what is read of a line is in one more
+  /// of these, and of many values the L1 cache keeps none of them for the next tile.
+  double cutLineCycles() const;
   /// Pixels behind the last whole vector, of what is read and of results.
   std::size_t scratchFloats() const { return static_cast<std::size_t>(values_ + rows_) * plainBlock; }
   std::size_t packedFloats() const { return static_cast<std::size_t>(values_) * static_cast<std::size_t>(rows_); }

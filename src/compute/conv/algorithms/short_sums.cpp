@@ -30,10 +30,8 @@ namespace {
 constexpr int mostValues = 192, mostValuesOfTile = 4096, pixelsOfTile = 4;
 
 /// Of products of half vectors: a step here takes fewer instructions than one of `direct`, whose pixels have places of
-/// their own, which is felt while another thread shares the core. Of more values those of a tile's pixels fill the L1
-/// cache. Strips are what workers share: so many pixels have enough for those of a socket. Not for those of the plan:
-/// sums are added in one order for any number of them.
-constexpr int mostValuesOfProduct = 1024, leastPixelsOfProduct = 128;
+/// their own, which is felt while another thread shares the core.
+constexpr int mostValuesOfProduct = 2048, leastPixelsOfProduct = 24;
 
 /// Backward to the data, of one tap with strides: results lie between zeros.
 bool spreads(const Description& d) {
@@ -130,10 +128,7 @@ class ShortSums final : public ConvPlan {
         spreads_(spreads(d)),
         fetchesOutput_(areShort_ || valuesOf(forward) <= mostFetching),
         fetchesInput_(areShort_ && !hasFarCaches() && readBytes() > coreModel().lastCacheBytes) {
-    const std::size_t rows =
-        isProduct() ? static_cast<std::size_t>(tiles_.strips()) : static_cast<std::size_t>(forward.outHeight);
-    const std::size_t pieces = isProduct() ? 1 : static_cast<std::size_t>(forward.batch);
-    parts_ = balancedCut({pieces, rows}, static_cast<std::size_t>(d.maxWorkers)).rowParts;
+    cutWork();
   }
 
   std::size_t workspaceBytes() const override {
@@ -211,11 +206,13 @@ class ShortSums final : public ConvPlan {
   void run(const Buffers& buffers, const TaskExecutor& executor) const override {
     const ShortSumsCall call = callOf(buffers);
     if (isProduct()) {
-      executor.forEach(parts_, [&](std::size_t index, int) {
-        const TaskPart some = partOf(static_cast<std::size_t>(tiles_.strips()), parts_, index);
+      executor.forEach(tileParts_ * parts_, [&](std::size_t index, int) {
+        const TaskPart some = partOf(static_cast<std::size_t>(tiles_.strips()), parts_, index % parts_);
+        const TaskPart along = partOf(static_cast<std::size_t>(tiles_.tiles()), tileParts_, index / parts_);
         const auto first = static_cast<int>(some.from);
         const int pixel = tiles_.firstPixel(first);
-        tiles_.run(from(call, pixel, pixel), 0, first, static_cast<int>(some.to));
+        tiles_.run(from(call, pixel, pixel), 0, first, static_cast<int>(some.to),
+                   {static_cast<int>(along.from), static_cast<int>(along.to)});
         if (call.isNonTemporal) endNonTemporal();
       });
       return;
@@ -326,6 +323,22 @@ class ShortSums final : public ConvPlan {
   }
   std::size_t scratchFloats() const { return left_.floats() + right_.floats(); }
 
+  void cutWork() {
+    const auto workers = static_cast<std::size_t>(description_.maxWorkers);
+    if (!isProduct()) {
+      const auto images = static_cast<std::size_t>(forward_.batch);
+      parts_ = balancedCut({images, static_cast<std::size_t>(forward_.outHeight)}, workers).rowParts;
+      return;
+    }
+    const auto strips = static_cast<std::size_t>(tiles_.strips()), tiles = static_cast<std::size_t>(tiles_.tiles());
+    // Rather so that what is more, the pixels or their weights, is read once.
+    const bool areWeightsLess = static_cast<double>(packedFloats() * sizeof(float)) < readBytes();
+    const TaskCut cut =
+        balancedCut(areWeightsLess ? DivisibleWork{1, tiles, strips} : DivisibleWork{1, strips, tiles}, workers);
+    parts_ = areWeightsLess ? cut.columnParts : cut.rowParts;
+    tileParts_ = areWeightsLess ? cut.rowParts : cut.columnParts;
+  }
+
   /// Strips of a line that read pixels before the image; the first of those that read some behind it.
   int stripsOfLeft() const {
     int strips = 0;
@@ -426,7 +439,8 @@ class ShortSums final : public ConvPlan {
   bool hasWideUnits_;
   bool spreads_;
   bool fetchesOutput_, fetchesInput_;
-  std::size_t parts_ = 1;  // of the strips of a product, or of an image's lines
+  std::size_t parts_ = 1;      // of the strips of a product, or of an image's lines
+  std::size_t tileParts_ = 1;  // of a product's tiles along the channels
 };
 
 }  // namespace

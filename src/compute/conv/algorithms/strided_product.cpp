@@ -48,6 +48,11 @@ Description dense(const Description& d, bool accumulate) {
 /// NCHW before and behind.
 bool isOfPlanes(const Description& d) { return d.inputLayout == taccLayoutNchw && d.outputLayout == taccLayoutNchw; }
 
+/// Whether short sums serve such a product. Of long vectors, and far caches, that has not been measured.
+bool haveShortSums(const Description& dense) {
+  return dense.vectorLanes == blockLength / 2 && !hasFarCaches() && servesShortSums(dense);
+}
+
 std::unique_ptr<ConvPlan> makeDense(const Description& d, const KernelSet& kernels) {
   if (isOfPlanes(d)) {
     Description any = d;
@@ -57,8 +62,7 @@ std::unique_ptr<ConvPlan> makeDense(const Description& d, const KernelSet& kerne
     return std::move(best.plan);
   }
   const auto withShortSums = [&](std::unique_ptr<ConvPlan> direct) {
-    // Of long vectors, and far caches, that has not been measured.
-    if (kernels.fmaLanes != blockLength / 2 || hasFarCaches() || !servesShortSums(d)) return direct;
+    if (!haveShortSums(d)) return direct;
     std::unique_ptr<ConvPlan> sums = makeShortSums(d, kernels);
     return sums->predictedSeconds() < direct->predictedSeconds() ? std::move(sums) : std::move(direct);
   };
@@ -310,12 +314,13 @@ class StridedProduct final : public ConvPlan {
 };
 
 /// Whether all pixels that a product reads fall on the same few places of the L1 cache: those of NHWC whose channels
-/// take pages. More of them are read at once than there are such places.
+/// take pages. More of them are read at once than there are such places, but by short sums.
 bool fallOnEachOther(const Description& d) {
   constexpr int floatsOfPage = 1024;
   const bool isData = d.pass == taccConvBackwardData;
   const taccLayout_t layout = isData ? d.outputLayout : d.inputLayout;
-  return layout == taccLayoutNhwc && (isData ? d.shape.outChannels : d.shape.inChannels) % floatsOfPage == 0;
+  return layout == taccLayoutNhwc && (isData ? d.shape.outChannels : d.shape.inChannels) % floatsOfPage == 0 &&
+         !haveShortSums(dense(d, false));
 }
 
 bool isStridedProduct(const Shape& s) {

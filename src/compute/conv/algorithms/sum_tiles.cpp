@@ -88,7 +88,7 @@ int SumTiles::firstPixel(int strip) const {
   return strip * least + std::min(strip, larger);
 }
 
-void SumTiles::run(const ShortSumsCall& given, int firstLine, int from, int to) const {
+void SumTiles::run(const ShortSumsCall& given, int firstLine, int from, int to, Tiles tiles) const {
   const int least = size_.pixels / strips_, larger = size_.pixels % strips_;
   ShortSumsCall call = given;
   for (int strip = from; strip < to; strip += call.strips) {
@@ -98,12 +98,17 @@ void SumTiles::run(const ShortSumsCall& given, int firstLine, int from, int to) 
     call.input = given.input + pixel * call.inputPixel;
     call.output = given.output + pixel * call.outputPixel;
     if (given.addend != nullptr) call.addend = given.addend + pixel * call.outputPixel;
-    runStrips(call, firstLine, isLarger ? least + 1 : least);
+    runStrips(call, firstLine, isLarger ? least + 1 : least, tiles);
   }
 }
 
-void SumTiles::runStrips(const ShortSumsCall& given, int firstLine, int pixels) const {
+void SumTiles::runStrips(const ShortSumsCall& given, int firstLine, int pixels, Tiles which) const {
   ShortSumsCall call = given;
+  const Place first = placeOf(std::min(which.from, tiles_) * vectors_ * kernels_.lanes);
+  call.weights += first.packed;
+  call.output += first.channel;
+  if (call.bias != nullptr) call.bias += first.channel;
+  if (call.addend != nullptr) call.addend += first.channel;
   const auto runTiles = [&](int tiles, int vectors, int lastLanes) {
     if (tiles == 0 || vectors == 0) return;
     const int lanes = vectors * kernels_.lanes;
@@ -123,10 +128,11 @@ void SumTiles::runStrips(const ShortSumsCall& given, int firstLine, int pixels) 
     if (call.bias != nullptr) call.bias += done;
     if (call.addend != nullptr) call.addend += done;
   };
-  for (int tile = 0; tile < tiles_; tile += tilesAtOnce_) {
-    runTiles(std::min(tilesAtOnce_, tiles_ - tile), vectors_, 0);
+  const int end = std::min(which.to, tiles_);
+  for (int tile = which.from; tile < end; tile += tilesAtOnce_) {
+    runTiles(std::min(tilesAtOnce_, end - tile), vectors_, 0);
   }
-  runTiles(1, restVectors_, size_.channels % kernels_.lanes);
+  if (which.to > tiles_) runTiles(1, restVectors_, size_.channels % kernels_.lanes);
 }
 
 }  // namespace tacc::conv

@@ -29,6 +29,8 @@ class SumTiles {
   Place placeOf(int channel) const;
   std::size_t packedFloats() const;
   int strips() const { return strips_; }
+  /// Of a strip, with the narrower one behind the others.
+  int tiles() const { return tiles_ + (restVectors_ == 0 ? 0 : 1); }
   int vectors() const { return vectors_; }
   int pixels() const { return pixels_; }
   /// How often the pixels of a call are gone through: once, or where weights do not stay in the L2 cache by some tiles
@@ -42,12 +44,21 @@ class SumTiles {
 
   /// Strips [from, to) of a line, whose first pixel `call` is for; `firstLine`: of the kernel, of whose lines it has as
   /// many as it says. What the call says of tiles is filled in.
-  void run(const ShortSumsCall& call, int firstLine, int from, int to) const;
+  void run(const ShortSumsCall& call, int firstLine, int from, int to) const {
+    run(call, firstLine, from, to, {0, tiles()});
+  }
+
+  /// Tiles [from, to) along the channels.
+  struct Tiles {
+    int from, to;
+  };
+  /// The same of some tiles; `call` is for the first channel of all.
+  void run(const ShortSumsCall& call, int firstLine, int from, int to, Tiles tiles) const;
 
  private:
   double cyclesOfTile(const KernelSet& kernels, int vectors, int pixels) const;
   void choose(const KernelSet& kernels, bool ofWholeLines);
-  void runStrips(const ShortSumsCall& call, int firstLine, int pixels) const;
+  void runStrips(const ShortSumsCall& call, int firstLine, int pixels, Tiles tiles) const;
 
   const ShortSumsKernels& kernels_;
   SumSize size_;
