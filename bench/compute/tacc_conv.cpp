@@ -22,11 +22,11 @@ double predictedSeconds(const taccConvDesc_t& desc) {
 
 /// The layouts of a program that may choose them, as all contestants may: blocks of 16 or, for a first layer, an image
 /// in NCHW, as `desc` has; of few channels, where blocks would be mostly zeros, NCHW before and behind, or an image in
-/// NHWC; and NHWC before and behind. By what the plans say; NHWC for all has to be cheaper by more than prices are
-/// wrong by.
+/// NHWC; of groups of few channels NCHW, too; and NHWC before and behind. By what the plans say; where blocks are full,
+/// others have to be cheaper by more than prices are wrong by.
 void chooseLayouts(taccConvDesc_t& desc) {
   constexpr int few = 8;
-  constexpr double gainOfNhwc = 0.75;
+  constexpr double gainOfNhwc = 0.75, gainOfGroups = 0.85;
   const taccConvDesc_t given = desc;
   double least = predictedSeconds(given);
   const auto offer = [&](taccLayout_t input, taccLayout_t output, double gain) {
@@ -38,7 +38,12 @@ void chooseLayouts(taccConvDesc_t& desc) {
     least = seconds;
     desc = other;
   };
-  if (given.inChannels <= few && given.outChannels <= few) offer(taccLayoutNchw, taccLayoutNchw, 1);
+  const int ofGroup = std::max(given.inChannels, given.outChannels) / given.groups;
+  if (given.inChannels <= few && given.outChannels <= few) {
+    offer(taccLayoutNchw, taccLayoutNchw, 1);
+  } else if (ofGroup > 1 && ofGroup <= few && given.activationType == taccFloat32) {
+    offer(taccLayoutNchw, taccLayoutNchw, gainOfGroups);
+  }
   if (given.pass == taccConvForward && given.inChannels <= few) offer(taccLayoutNhwc, given.outputLayout, 1);
   if (given.activationType == taccFloat32) offer(taccLayoutNhwc, taccLayoutNhwc, gainOfNhwc);
 }

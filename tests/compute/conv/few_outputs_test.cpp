@@ -83,5 +83,16 @@ TEST(FewOutputs, AreChosenForOneOfManyPixels) {
   }
 }
 
+/// Where vectors are half a block, sums of one or two outputs wait for what they are made of.
+TEST(FewOutputs, AreNotChosenForTwoOfFewInputsOfShortVectors) {
+  for (const KernelSet* kernels : availableKernels()) {
+    if (2 * kernels->fmaLanes != blockLength) continue;
+    for (const int stride : {1, 3}) {
+      const taccConvDesc_t desc = convolution(taccConvBackwardWeights, 1, 6, 112, 112, 2, 5, stride, 2);
+      EXPECT_NE(makePlan(understand(desc), *kernels).algorithm, name) << kernels->isa;
+    }
+  }
+}
+
 }  // namespace
 }  // namespace tacc::conv::test

@@ -6,6 +6,7 @@
 #include <string>
 
 #include "between_pages.hpp"
+#include "compute/conv/core_model.hpp"
 #include "pass_name.hpp"
 #include "same_bits.hpp"
 
@@ -137,6 +138,22 @@ TEST(FirstLayerTiles, JoinLinesOfFewValues) {
       }
     }
   }
+}
+
+/// Where vectors are half a block, a product that goes line by line through many blocks of a result waits for memory.
+TEST(FirstLayerPrices, OfProductsHideLessOfResultsInMemory) {
+  pretendCoreModel(&nearCore);
+  for (const KernelSet* kernels : availableKernels()) {
+    if (2 * kernels->fmaLanes != blockLength) continue;
+    const auto secondsOfPixel = [&](int outs, int size) {
+      taccConvDesc_t desc = convolution(taccConvForward, 1, 3, size, size, outs, 1);
+      desc.inputLayout = taccLayoutNchw;
+      desc.algorithm = "few-channels";
+      return makePlan(understand(desc), *kernels).plan->predictedSeconds() / size / size;
+    };
+    EXPECT_GT(secondsOfPixel(192, 248), 1.15 * secondsOfPixel(192, 62)) << kernels->isa;
+  }
+  pretendCoreModel(nullptr);
 }
 
 INSTANTIATE_TEST_SUITE_P(Exact, FirstLayers, testing::Values(taccConvForward, taccConvBackwardWeights), passName);

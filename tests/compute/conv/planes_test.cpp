@@ -147,5 +147,19 @@ TEST(Planes, TouchNothingOutsideOfTheTensors) {
   }
 }
 
+// Their tiles of short vectors multiply more for what they read than those of blocks half of whose lanes are empty.
+TEST(Planes, OfShortVectorsAreCheapestForLargeKernels) {
+  for (const int kernel : {5, 11}) {
+    for (const KernelSet* kernels : availableKernels()) {
+      if (kernels->fmaLanes != blockLength / 2) continue;
+      const auto secondsOf = [&](taccConvDesc_t desc) {
+        return makePlan(understand(desc), *kernels).plan->predictedSeconds();
+      };
+      const taccConvDesc_t blocks = convolution(taccConvForward, 1, 6, 131, 131, 8, kernel, 1, kernel / 2);
+      EXPECT_LT(secondsOf(plain(taccConvForward, 1, 6, 131, 131, 8, kernel, 1, kernel / 2)), secondsOf(blocks));
+    }
+  }
+}
+
 }  // namespace
 }  // namespace tacc::conv::test

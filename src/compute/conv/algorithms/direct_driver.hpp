@@ -218,6 +218,9 @@ class DirectDriver {
   /// Cycles for a line of the output, by blocks and tiles. `inside`: the part of the taps' lines that is inside the
   /// image.
   double cyclesOfLine(double blocks, int tiles, double inside) const;
+  /// Permuted, where a vector is half a block: of a row and pixel, in those of products alone, where taps that lie side
+  /// by side share what is permuted: three, then two of those that are left.
+  double cyclesOfSharedHalf() const;
   /// No other tap of its line reads what this one does, for pixels further to the left.
   bool reachesFurthest(const Tap& tap) const;
   /// Of the first blocks of output.

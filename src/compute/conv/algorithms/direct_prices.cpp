@@ -57,6 +57,19 @@ double DirectDriver::tilesOfTap(int tiles, double inside) const {
   return std::max(1.0, inside * shape_.outHeight * found / static_cast<double>(shape_.taps.size()));
 }
 
+double DirectDriver::cyclesOfSharedHalf() const {
+  constexpr double ofThree = 1.85, ofTwo = 2.5, ofOne = 3.6, ofFarRow = 0.4;
+  int columns = 0;  // of the first line of the kernel that any result finds
+  while (columns < static_cast<int>(shape_.taps.size()) &&
+         shape_.taps[static_cast<std::size_t>(columns)].dy == shape_.taps.front().dy)
+    ++columns;
+  const int rest = columns % 3;
+  const double shared = (columns - rest) * ofThree + (rest == 2 ? 2 * ofTwo : rest == 1 ? ofOne : 0);
+  // Weights, and the lanes that they are for, which the L1 cache does not keep from tile to tile.
+  const bool areFar = 2 * rows_ * bytesOfRow > static_cast<std::size_t>(bytesOfL1 / 2);
+  return shared / columns + (areFar ? ofFarRow : 0);
+}
+
 double DirectDriver::cyclesOfLine(double blocks, int tiles, double inside) const {
   if (shape_.taps.empty()) return callCycles + 1.5 * blocks * shape_.outWidth;  // zeros
   // Weights that come late hold up a kernel that has no registers for them.
@@ -65,6 +78,7 @@ double DirectDriver::cyclesOfLine(double blocks, int tiles, double inside) const
   // Permuted, taps side by side share what is permuted.
   const bool isShared = shape_.strideWidth <= 2 && shape_.taps.size() > 1 && shape_.taps[0].dy == shape_.taps[1].dy &&
                         std::abs(shape_.taps[0].dx - shape_.taps[1].dx) == 1;
+  const double ofSharedHalf = cyclesOfSharedHalf();
   // Tiles of an image behind the first one find few weights in the L1 cache.
   const double near = !areFar && stayInL1(rows_ * static_cast<std::size_t>(std::ceil(blocks)) * bytesOfRow)
                           ? 1 - 1.0 / (double(tiles) * shape_.outHeight)
@@ -86,7 +100,7 @@ double DirectDriver::cyclesOfLine(double blocks, int tiles, double inside) const
     // more than three times as long as products, on a Zen 3.
     if (shape_.isPermuted) {
       const bool isHalf = 2 * kernels_.fmaLanes == blockLength && kernels_.permutedLanes > 1;
-      const double ofShared = shape_.takesOneValue ? 1.05 : isHalf ? 1.85 : 1.15;
+      const double ofShared = shape_.takesOneValue ? 1.05 : isHalf ? ofSharedHalf : 1.15;
       const double ofOther = shape_.takesOneValue ? 1.2 : isHalf ? 3.6 : 1.7;
       return std::max(permutedLatency, (isShared ? ofShared : ofOther) * productCycles(kernels_, blocks, used));
     }

@@ -6,6 +6,7 @@
 #include "compute/conv/algorithms/caching.hpp"
 #include "compute/conv/algorithms/few_channels.hpp"
 #include "compute/conv/algorithms/few_channels_inside.hpp"
+#include "compute/conv/core_model.hpp"
 #include "compute/conv/cost.hpp"
 #include "compute/conv/layout.hpp"
 #include "compute/conv/task_partition.hpp"
@@ -130,7 +131,7 @@ class FewChannelsForward final : public ConvPlan {
     constexpr double hidesMore = 1.5;
     const double beside =
         nearMemoryCycles(description_, hidesMore * cycles) - (shape().isProduct() ? nearSingleCycles(description_) : 0);
-    return std::max(cycles + beside, moved) / assumedHertz;
+    return std::max(cycles + beside + lateCycles(moved), moved) / assumedHertz;
   }
 
   void pack(const float* weights, float* packed) const override {
@@ -159,6 +160,15 @@ class FewChannelsForward final : public ConvPlan {
   }
 
  private:
+  /// Of `moved` cycles what products of short vectors do not hide: line by line they write several blocks of a result,
+  /// which memory is asked for in less order than block by block.
+  double lateCycles(double moved) const {
+    constexpr double notHidden = 0.4;
+    const bool isLate = shape().isProduct() && 2 * description_.vectorLanes == blockLength && !hasFarCaches() &&
+                        description_.outputLayout == taccLayoutNchw16c && shape().outBlocks() > 1 &&
+                        touchedBytes(description_) > coreModel().lastCacheBytes;
+    return isLate ? notHidden * moved : 0;
+  }
   const Shape& shape() const { return description_.shape; }
   std::ptrdiff_t inImage() const { return std::ptrdiff_t{shape().inChannels} * shape().height * shape().width; }
   std::ptrdiff_t outLine() const { return shape().outWidth * outSteps(description_).pixel; }

@@ -146,6 +146,10 @@ class GroupedBackwardWeights final : public ConvPlan {
     const int vectors = blocks * blockLength / kernels_.fmaLanes;
     const double perCycle = kernels_.fmaLanes == blockLength && !hasTwoWideUnits(kernels_) ? 1 : 2;
     const int taps = isThree ? 3 : 1;
+    // Permutations of vectors of half a block take more than three times as long as products, on a Zen 3.
+    const bool isUniform = isThree && steps.isUniform && kernels_.uniformThreeLimit > 0;
+    const bool arePermutedHalves = 2 * kernels_.fmaLanes == blockLength && kernels_.permutedLanes > 1 && !isUniform;
+    const double ofTaken = arePermutedHalves ? 1.8 : 0.4;
     TapCost cost;
     for (const int count : steps.counts) {
       if (count == 0) continue;
@@ -155,7 +159,7 @@ class GroupedBackwardWeights final : public ConvPlan {
       const int together = steps.isPermuted ? 1 : vectors;
       // Of three taps, two read the same where there is a stride, and all where there is none.
       const int read = isThree ? shape().strideWidth : 1;
-      const double products = chains * together / perCycle + (isPermuted ? chains / taps * read * 0.4 : 0);
+      const double products = chains * together / perCycle + (isPermuted ? chains / taps * read * ofTaken : 0);
       const int tiles = parts * (vectors / together);
       const int sets = isThree ? 1 : gradientSets(ceilDivide(count, parts) * together);
       // A single value for each lane: what is read and permuted for it is used once.

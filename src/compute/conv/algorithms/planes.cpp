@@ -85,10 +85,11 @@ class PlaneProducts final : public PlanesPlan {
     const Shape& s = shape();
     const double pairs =
         insidePairs(s.outHeight, s.kernelHeight, s.strideHeight, s.dilationHeight, s.padHeight, s.height);
-    const double ofValue = targets_ * 0.77 + ceilDivide(targets_, mostPlaneOutputs) * 0.7;
-    if (s.isProduct()) {  // and results are written
+    const double ofValue = cyclesOfValue();
+    if (s.isProduct()) {  // and results are written, which of short vectors takes a while beside so few products
       const double vectors = static_cast<double>(inPlane()) / kernels_.lanes;
-      const double cycles = vectors * (lines_.channels() * ofValue + targets_) + cyclesOfLine;
+      const double ofResult = haveShortVectors() ? 4 : 1;
+      const double cycles = vectors * (lines_.channels() * ofValue + targets_ * ofResult) + cyclesOfLine;
       return std::max(double(s.batch) * s.groups * cycles, memoryCycles()) / assumedHertz;
     }
     const double vectors = ceilDivide(ceilDivide(width_, lines_.phases()), kernels_.lanes);
@@ -140,6 +141,14 @@ class PlaneProducts final : public PlanesPlan {
   }
 
  private:
+  bool haveShortVectors() const { return kernels_.lanes == 8; }
+  /// Of a vector of pixels of a value of the input, for all results.
+  double cyclesOfValue() const {
+    if (!haveShortVectors()) return targets_ * 0.77 + ceilDivide(targets_, mostPlaneOutputs) * 0.7;
+    // Of so many results at a time.
+    constexpr double ofTargets[mostPlaneOutputs + 1] = {0, 1.55, 2.35, 2.75, 3.1};
+    return targets_ / mostPlaneOutputs * ofTargets[mostPlaneOutputs] + ofTargets[targets_ % mostPlaneOutputs];
+  }
   /// Lines of phases to every s-th pixel of the result, of all channels of a group. Where vectors are short what begins
   /// and ends such a line is felt too.
   double spreadCycles() const {

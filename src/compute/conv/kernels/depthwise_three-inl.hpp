@@ -195,8 +195,9 @@ constexpr void fillThree(DepthwiseThreeKernels& kernels, ThreeEnds ends, std::in
   const auto fill = [&]<int kPixels>(std::integral_constant<int, kPixels>) {
     kernels.line[kRows][kStride][ends][kPixels] =
         depthwiseThree<LineOfStrip<kPixels, kStride, kLeft, kRight>, kRows, kStride, kLeft>;
-    // Each form takes its time to compile, and longer lines with a stride are waited for, from far caches.
-    if constexpr (kStride == 1 && kPixels >= shortestOfThree && kPixels <= longestOfThree) {
+    // Each form takes its time to compile, and longer lines with a stride are waited for, from far caches; but where
+    // vectors are half a block they take turns here while the L1 cache has the lines.
+    if constexpr ((kStride == 1 || vectorsOfBlock == 2) && kPixels >= shortestOfThree && kPixels <= longestOfThree) {
       kernels.strips[kRows][kStride][ends][kPixels] =
           depthwiseThree<LineOfStrips<kPixels, kStride, kLeft, kRight>, kRows, kStride, kLeft>;
     }
