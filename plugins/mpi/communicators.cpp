@@ -49,6 +49,10 @@ bool isOfOneWorld(MPI_Comm mpi, int ranks) {
   return std::ranges::find(places, MPI_UNDEFINED) == places.end();
 }
 
+// Ranks that have no communicator of tacc's to split one off meet by sockets, which takes some milliseconds: as long as
+// thousands of short calls of an MPI. Of such communicators many are freed after a few calls.
+constexpr int callsBeforeMeeting = 16;
+
 }  // namespace
 
 taccResult_t Communicators::joinByMeeting(Communicator& communicator) {
@@ -157,6 +161,17 @@ int Communicators::end(MPI_Comm* mpi, int (*free)(MPI_Comm*)) {
   thread.ending = ending.outer;
   ended_.fetch_add(1, std::memory_order_release);
   return code;
+}
+
+bool Communicators::leavesFirst(Communicator& communicator) const noexcept {
+  std::optional<int>& left = communicator.callsBeforeJoining;
+  if (!left) {
+    const bool meetsForCalls = communicator.mpi != MPI_COMM_WORLD && !hasAllRanks(communicator.mpi);
+    left = meetsForCalls && plugin().contestAfter > 0 ? callsBeforeMeeting : 0;
+  }
+  if (*left == 0) return false;
+  --*left;
+  return true;
 }
 
 void Communicators::join(Communicator& communicator) noexcept {

@@ -25,6 +25,7 @@ struct Communicator {
   int rank = 0, ranks = 1;
   std::optional<Passed> passed;            // why all its calls go to MPI; the same on all its ranks
   taccComm_t tacc = nullptr;               // null until join()
+  std::optional<int> callsBeforeJoining;   // of leavesFirst(); null: it was not asked
   std::shared_ptr<MessageRange> messages;  // where tacc sends in MPI's messages
   // A message that nobody sends. Testing whether it has come is what lets MPI move everything else: it may answer a
   // probe from what has come already, and does not look further on a communicator of one rank. One for each
@@ -76,8 +77,11 @@ class Communicators {
   /// Ends `*mpi` by `free`, MPI's own function, and what belongs to it before. In between MPI calls the program's
   /// functions for the attributes that go; what these call on the communicator goes to MPI, on all ranks alike.
   int end(MPI_Comm* mpi, int (*free)(MPI_Comm*));
-  /// Makes the tacc communicator at the first call. Collective over `communicator`. Where that fails on one rank all
-  /// ranks pass their calls on from then on, and one of them has said why.
+  /// Whether a blocking call goes to MPI, as one of the first on a communicator that has none of tacc's, which takes
+  /// longer to make than such calls. Asked at each of them, so the same on all its ranks.
+  bool leavesFirst(Communicator& communicator) const noexcept;
+  /// Makes the tacc communicator, once a call is to be taken over. Collective over `communicator`. Where that fails on
+  /// one rank all ranks pass their calls on from then on, and one of them has said why.
   void join(Communicator& communicator) noexcept;
 
  private:

@@ -77,6 +77,7 @@ int takeOver(Function function, const char* name, MPI_Comm comm, Judge judge, Ru
   if (judged.passed != Passed::none) return passOn(judged.passed);
   if (judged.bytes > 0 || function == Function::Barrier) {
     if (communicator->tacc == nullptr) [[unlikely]] {
+      if (self.communicators.leavesFirst(*communicator)) return passOn(Passed::first);
       self.communicators.join(*communicator);
       if (communicator->passed) return passOn(*communicator->passed);
     }

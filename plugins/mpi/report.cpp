@@ -26,6 +26,7 @@ constexpr std::array<const char*, static_cast<std::size_t>(Passed::count)> reaso
     "not yet known how much others move",
     "ranks that were started apart",
     "ended by another's functions",
+    "first calls of some of the ranks",
 };
 
 }  // namespace

@@ -48,6 +48,7 @@ enum class Passed : int {
   unknown,
   otherWorld,
   wrapped,
+  first,
   count
 };
 

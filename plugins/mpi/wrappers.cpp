@@ -1,6 +1,7 @@
 #include "wrappers.hpp"
 
 #include <dlfcn.h>
+#include <link.h>
 
 #include <array>
 #include <bit>
@@ -20,11 +21,14 @@ constexpr std::array completions{TACC_MPI_COMPLETIONS(TACC_MPI_C_NAME)
 
 constexpr std::array frees{std::pair{"MPI_Free_mem", "PMPI_Free_mem"}, std::pair{"mpi_free_mem_", "pmpi_free_mem_"}};
 
-/// The file that has this code, and where it lies.
+/// The file that has this code, and where it lies; nothing where it has but the way to another's: a program whose
+/// addresses are fixed, and that takes a function's, is found to have the function by its name.
 Dl_info placeOf(void* code) noexcept {
   Dl_info place{};
-  if (code == nullptr || ::dladdr(code, &place) == 0) place = {};
-  return place;
+  void* entry = nullptr;
+  if (code == nullptr || ::dladdr1(code, &place, &entry, RTLD_DL_SYMENT) == 0) return {};
+  const auto* const symbol = static_cast<const ElfW(Sym)*>(entry);
+  return symbol != nullptr && symbol->st_shndx == SHN_UNDEF ? Dl_info{} : place;
 }
 
 std::string firstWrapper(std::span<const std::pair<const char*, const char*>> names, void (*ofLibrary)()) {

@@ -139,6 +139,7 @@ void UnequalExchange::compose(std::uint64_t signature, const OwnCall& call) {
   using Place = ShortTable::Place;
   if (mine_.version != 0 && mine_.version == call.mine->version && mine_.signature == signature) return;
   mine_.version = 0;  // until all of it is there
+  keptBytes_ = 0;     // what is kept is of tables of other sizes
   // The root uses most words.
   stride_ = wordsOf(call.collective, isRooted(call.collective) ? call.root : rank_, call.root);
   elementBytes_ = call.elementBytes;

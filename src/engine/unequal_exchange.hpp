@@ -83,7 +83,7 @@ class UnequalExchange {
   PostedTable postedBy(int rank, std::size_t words) const noexcept {
     return {words, exchange_.payloadOf(rank, linePayload), exchange_.payloadOf(rank, eagerBytes_)};
   }
-  /// Makes this rank's table. Nothing to do where it is that of the last call.
+  /// Makes this rank's table, and room for all. Nothing to do where it is that of the last call.
   void compose(std::uint64_t signature, const OwnCall& call);
   /// Posts it, from byte `begin` on, and this rank's data, if they are with it.
   void post(std::uint64_t signature, const OwnCall& call, std::size_t begin);

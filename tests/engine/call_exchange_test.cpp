@@ -25,6 +25,7 @@ using DeepModel = CallModel<callSlots, eagerSlots>;
 bool isLong() { return std::getenv("TACC_TEST_LONG") != nullptr; }
 
 constexpr std::uint32_t nearWrap = 0u - 16;  // so that the numbers come round within a program
+constexpr std::uint32_t deepNearWrap = 0u - callSlots;
 
 /// Every call that `ranks` ranks can make with a payload of `size`.
 ModelProgram callsOf(int ranks, Size size) {
@@ -292,19 +293,20 @@ TEST(CallExchange, comparesWhatIsPostedWithoutWaiting) {
 }
 
 TEST_F(Drawn, longProgramsAreRightInDrawnInterleavings) {
-  for (int i = 0; i < (isLong() ? 100'000 : isQuick() ? 500 : 5000) && !HasFailure(); ++i) {
+  for (int i = 0; i < (isLong() ? 25'000 : isQuick() ? 125 : 1250) && !HasFailure(); ++i) {
     const int ranks = 2 + i % 2;
-    const ModelProgram program = drawProgram(80, callsOf(ranks), drawer());
-    DeepModel model(alike(ranks, program), i % 4 == 0 ? nearWrap : 0);
+    const ModelProgram program = drawProgram(5 * callSlots, callsOf(ranks), drawer());
+    DeepModel model(alike(ranks, program), i % 4 == 0 ? deepNearWrap : 0);
     expectCorrect(RandomSchedule(model, random).run(), ranks, program);
   }
 }
 
 TEST_F(Drawn, longProgramsThatDifferAreFoundInDrawnInterleavings) {
-  for (int i = 0; i < (isLong() ? 100'000 : isQuick() ? 500 : 5000) && !HasFailure(); ++i) {
+  for (int i = 0; i < (isLong() ? 25'000 : isQuick() ? 125 : 1250) && !HasFailure(); ++i) {
     const int ranks = 2 + i % 2;
-    const auto programs = makeDifferent(drawProgram(80, callsOf(ranks), drawer()), ranks, callsOf(ranks), drawer());
-    const std::uint32_t start = i % 4 == 0 ? nearWrap : 0;
+    const auto programs =
+        makeDifferent(drawProgram(5 * callSlots, callsOf(ranks), drawer()), ranks, callsOf(ranks), drawer());
+    const std::uint32_t start = i % 4 == 0 ? deepNearWrap : 0;
     DeepModel model(programs, start);
     expectFound(RandomSchedule(model, random).run(), programs, start);
   }

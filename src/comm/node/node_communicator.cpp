@@ -14,6 +14,7 @@
 #include "core/uncancelled.hpp"
 #include "engine/shm/streamed_pieces.hpp"
 #include "engine/signature.hpp"
+#include "selection/online/call_tuner.hpp"
 #include "topology/model/cores.hpp"
 
 namespace tacc {
@@ -254,7 +255,7 @@ std::unique_ptr<LocalMessages> NodeCommunicator::makeMessages() const {
 void NodeCommunicator::announce(std::uint64_t signature) {
   try {
     waiter_.checkErrors();
-    exchange_.begin(signature, 0);
+    exchange_.begin(signature, 0, false, CallTuner::callsAhead);
     exchange_.post();
   } catch (...) {
     reportFailure();

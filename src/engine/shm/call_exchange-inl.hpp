@@ -15,7 +15,8 @@ inline std::uint32_t extendHistory(std::uint32_t history, std::uint64_t signatur
 }
 
 template <class Segment, class Waiting>
-void BasicCallExchange<Segment, Waiting>::begin(std::uint64_t signature, std::size_t bytes, bool isOneWay) {
+void BasicCallExchange<Segment, Waiting>::begin(std::uint64_t signature, std::size_t bytes, bool isOneWay,
+                                                std::uint32_t ahead) {
   isOneWay_ = isOneWay;
   isNoted_ = isOneWay && bytes <= notePayload;
   const std::uint32_t before = history();
@@ -24,7 +25,9 @@ void BasicCallExchange<Segment, Waiting>::begin(std::uint64_t signature, std::si
   history() = extendHistory(before, signature);
   // The line was last used `callDepth` calls ago. A rank that would have to wait looks half the way further on: so a
   // root that only sends looks at the others' lines rarely.
-  const std::uint32_t needed = posts_.place(sequence_, bytes <= linePayload ? 0 : bytes);
+  const std::uint32_t placed = posts_.place(sequence_, bytes <= linePayload ? 0 : bytes),
+                      allowed = sequence_ - ahead + 1;
+  const std::uint32_t needed = hasReached(placed, allowed) ? placed : allowed;
   if (!hasReached(confirmed_, needed)) {
     const std::uint32_t target = needed + (sequence_ - needed) / 2;
     for (int rank = 0; rank < ranks_; ++rank)

@@ -56,8 +56,9 @@ class BasicCallExchange {
 
   /// Begins the next call, whose payload here has at most `bytes`: waits, if need be, until all ranks have finished
   /// with the line and the place in the eager ring that it will use. One way: who has a payload waits for nobody's, and
-  /// `bytes` are those of the largest on any rank.
-  void begin(std::uint64_t signature, std::size_t bytes, bool isOneWay = false);
+  /// `bytes` are those of the largest on any rank. `ahead`: by how many calls this rank may be ahead of others at most.
+  void begin(std::uint64_t signature, std::size_t bytes, bool isOneWay = false,
+             std::uint32_t ahead = Segment::callDepth);
   /// Where this rank's payload goes: into the note or the line if it fits, else into the eager ring, which is then
   /// noted in the last bytes of the line's.
   std::byte* payload(std::size_t bytes) const noexcept {

@@ -14,10 +14,6 @@ constexpr int timesOfLinks = 8, skippedOfLinks = 1;
 constexpr int periodOfLinks = 50 - timesOfLinks / 2 - static_cast<int>(CallTuner::mostTimes) * (skippedOfLinks + 1);
 /// Means of fewer short calls differ by a fifth; the first four connect, and run beside the calls before them.
 constexpr int countedOfShort = 12, skippedOfShort = 4;
-/// Calls that overlap: of a host's ranks one may be 16 calls ahead of another. This many begin while those before them
-/// are under way; fewer may all be waited for in one of them.
-constexpr int callsAhead = 16;
-
 /// What the model promises and what few trials tell is right within that; measurements are within the lesser one.
 constexpr double modelError = 1.5, measuredError = 1.25;
 /// Options of short calls that are left when an exploration ends, and are tried again in reviews. A few, as all but one

@@ -51,6 +51,11 @@ class CallTuner {
   /// Values of an agreement at most, and so options that an exploration tries.
   static constexpr std::size_t mostTimes = 16;
 
+  /// By so many calls a rank of a host may be ahead of another one where their times are looked at. Of calls that
+  /// overlap as many are timed at once: they begin while those before them are under way; fewer may all be waited for
+  /// in one of them.
+  static constexpr int callsAhead = 16;
+
   /// `options`: what the model chose, and then what may be tried, the most promising first. `expected`: the seconds
   /// that the model promises. `leastPeriod`: calls between two agreements while nothing is tried; where that may be
   /// short, a change of links is answered within 50 calls.

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "core/error.hpp"
 #include "core/uncancelled.hpp"
 #include "transports/shm/shared_memory.hpp"
 
@@ -42,8 +43,16 @@ void AreaPages::commit(AreaPart part, std::size_t bytes) {
   const std::size_t all = extent.end - extent.begin;
   // Of calls that grow a little each time not every one is to ask the kernel.
   const std::size_t wanted = bytes >= all ? all : std::min(all, std::max({bytes, 2 * there, leastCommitted}));
-  commitExtent(segment_, {extent.begin + std::min(there, wanted), extent.begin + wanted}, none);
-  there = wanted == all ? AreaPages::whole : wanted;
+  const auto commitUpTo = [&](std::size_t end) {
+    commitExtent(segment_, {extent.begin + std::min(there, end), extent.begin + end}, none);
+    there = end == all ? AreaPages::whole : end;
+  };
+  try {
+    commitUpTo(wanted);
+  } catch (const Error&) {
+    if (bytes >= wanted) throw;
+    commitUpTo(bytes);  // what is needed may be there
+  }
 }
 
 }  // namespace tacc

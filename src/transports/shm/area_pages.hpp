@@ -14,7 +14,7 @@ class AreaPages {
  public:
   /// All pages are there.
   AreaPages() = default;
-  /// Commits what others look at, and if `rank` is 0 the header and the board: 8 KiB and 320 bytes a rank, or with
+  /// Commits what others look at, and if `rank` is 0 the header and the board: 12 KiB and 320 bytes a rank, or with
   /// messages 0.5 MiB and 1.7 KiB a rank. Throws taccSystemError.
   /// `fd`: the segment's, which is not needed later. Where the kernel commits pages by descriptor alone, before Linux
   /// 5.14, all are committed now.

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cerrno>
 #include <string>
 #include <utility>
@@ -25,8 +26,16 @@ namespace {
 constexpr std::size_t committedAtOnce = std::size_t{128} << 20;
 /// Left to the machine.
 constexpr std::size_t spareBytes = std::size_t{16} << 20;
-/// Less is taken as malloc takes it, without a look at what is left.
+/// Less than that is taken as malloc takes it, without a look at what is left.
 constexpr std::size_t leastChecked = std::size_t{1} << 20;
+
+/// Whether to look, before this process takes `bytes`: after so many, in however many pieces.
+bool isLookDue(std::size_t bytes) noexcept {
+  static std::atomic<std::size_t> sinceLook{0};
+  if (sinceLook.fetch_add(bytes, std::memory_order_relaxed) + bytes < leastChecked) return false;
+  sinceLook.store(0, std::memory_order_relaxed);
+  return true;
+}
 
 #ifdef MADV_POPULATE_WRITE
 constexpr int populateWrite = MADV_POPULATE_WRITE;
@@ -113,7 +122,7 @@ FileDescriptor makeUnnamedFile(std::size_t bytes, std::string_view purpose) {
 
 void reservePages(int fd, std::byte* data, std::size_t offset, std::size_t bytes, std::string_view purpose) {
   // An impossible size is refused before the first page is taken from others. To look takes half a millisecond.
-  const std::size_t available = bytes < leastChecked ? SIZE_MAX : availableMemory();
+  const std::size_t available = isLookDue(bytes) ? availableMemory() : SIZE_MAX;
   if (bytes > available || available - bytes < spareBytes) {
     fail(taccSystemError, "shared memory for {}: {} bytes are wanted, and {} are available, of which {} are to be left",
          purpose, bytes, available, spareBytes);

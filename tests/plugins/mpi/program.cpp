@@ -1,9 +1,9 @@
 // An MPI program that knows nothing of tacc, to run with libtacc_mpi preloaded and without:
 //   program WHAT mpi|tacc [seed]
 // WHAT: calls, in_place, communicators, corners, corners_comms, many, threads, messages, requests, nonblocking,
-// nonblocking_threads, persistent, many_persistent, unfinished, cancelled, polled, learned, counted, lengthened,
-// alternated, sequences, sequences_threads, beside, far, soak; soak_comms, whose seed is a number of communicators;
-// overlap, whose seed is a number of bytes; large, of MiB.
+// nonblocking_threads, persistent, many_persistent, unfinished, cancelled, polled, learned, counted, some_ranks,
+// lengthened, alternated, sequences, sequences_threads, beside, far, soak; soak_comms, whose seed is a number of
+// communicators; overlap, whose seed is a number of bytes; large, of MiB.
 #include <algorithm>
 #include <cstring>
 #include <filesystem>
@@ -178,6 +178,22 @@ void makeCountedCalls() {
   MPI_Bcast(in.data(), 0, MPI_INT, 0, MPI_COMM_WORLD);
   MPI_Alltoall(in.data(), 1000, MPI_DOUBLE, out.data(), 1000, MPI_DOUBLE, MPI_COMM_WORLD);
   for (int i = 0; i < 3; ++i) MPI_Barrier(MPI_COMM_WORLD);
+}
+
+/// Communicators of every second rank: ten with 4 calls, and one with 40. One of all ranks is called once.
+void callAmongSomeRanks() {
+  const int rank = rankIn(MPI_COMM_WORLD), ranks = ranksIn(MPI_COMM_WORLD);
+  for (int round = 0; round <= 10; ++round) {
+    MPI_Comm some = MPI_COMM_NULL;
+    MPI_Comm_split(MPI_COMM_WORLD, rank % 2, rank, &some);
+    for (int call = 0; call < (round < 10 ? 4 : 40); ++call)
+      expectSum(some, call + rank % 2, ranksIn(some) * (call + rank % 2), "every second rank");
+    MPI_Comm_free(&some);
+  }
+  MPI_Comm all = MPI_COMM_NULL;
+  MPI_Comm_dup(MPI_COMM_WORLD, &all);
+  expectSum(all, 1, ranks, "all ranks");
+  MPI_Comm_free(&all);
 }
 
 /// All functions with counts for each rank, first with short blocks, for long, and then with long ones.
@@ -374,6 +390,8 @@ int run(std::string_view what, unsigned seed, bool isTacc) {
     learnUnequalBytes();
   else if (what == "counted")
     makeCountedCalls();
+  else if (what == "some_ranks")
+    callAmongSomeRanks();
   else if (what == "alternated")
     alternateUnequalCalls();
   else if (what == "lengthened")

@@ -24,8 +24,9 @@ says() { printf '%s\n' "$output" | grep -Eq -- "$1" || fail "nothing says: $1"; 
 saysNot() { ! printf '%s\n' "$output" | grep -Eq -- "$1" || fail "this should not be said: $1"; }
 
 case $what in
-  corners*) export TACC_MPI_NONBLOCKING=65536 ;;  # what only moves is taken over as sums are
+  corners*) export TACC_MPI_NONBLOCKING=65536 TACC_MPI_CONTEST=off ;;  # what only moves is taken over as sums are
   nonblocking*|persistent|unfinished|complaints) export TACC_MPI_NONBLOCKING=0 ;;  # also those that are too small to gain
+  communicators|many|messages|requests|threads|soak_comms) export TACC_MPI_CONTEST=off ;;  # from the first call on
   sequences*|beside|in_place) export TACC_MPI_NONBLOCKING=0 TACC_MPI_CONTEST=off ;;
 esac
 
@@ -118,6 +119,12 @@ case $what in
     done
     preloaded 1 report "$program" counted
     says 'MPI_Allreduce +0 +0 +11  one rank alone: 11$'
+    # Communicators that do not pay for themselves.
+    preloaded 4 report "$program" some_ranks
+    says 'MPI_Allreduce +25 +100 +56  first calls of some of the ranks: 56$'
+    says 'all right'
+    preloaded 4 report env TACC_MPI_CONTEST=off "$program" some_ranks
+    says 'MPI_Allreduce +81 +324 +0  -$'
     ;;
   contest)  # who serves a kind of call is measured, at its second call
     export TACC_MPI_CONTEST=1
@@ -213,6 +220,10 @@ case $what in
     says 'tacc: MPI_Test is that of .*mpi_wrapped.* on rank 0, so collectives with requests go to MPI$'
     says "MPI_Iallreduce +0 +0 +2  ended by another's functions: 2$"
     says 'MPI_Allreduce +1 '
+    preloaded 2 report "$5"
+    says 'all right'
+    saysNot 'is that of'
+    says 'MPI_Iallreduce +2 '
     ;;
   jumps)  # what is not taken over: a jump where nothing is told, and a look where it is counted
     for mode in off onn; do  # switched off, or by a mistake
