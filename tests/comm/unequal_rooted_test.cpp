@@ -2,6 +2,7 @@
 // drawn alike on all ranks, short and long blocks in one call, at any pace of the ranks.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <cstddef>
@@ -197,6 +198,60 @@ TEST(UnequalAhead, whoHasGivenItsBlockGoesOn) {
     expectAhead(true, bytes);
     expectAhead(false, bytes);
   }
+}
+
+/// Calls of all collectives in a drawn order, each as the last one of its kind, or with one length more: what is kept
+/// of one is not taken for another's.
+TEST(UnequalRows, repeatCallsAcrossDifferentOnes) {
+  for (const int ranks : {2, 3, 5})
+    runRanks(RankKind::processes, ranks, [ranks](taccComm_t comm, int rank) {
+      using Counts = std::vector<std::size_t>;
+      constexpr std::int8_t untouched = -77;
+      std::mt19937 random(7);
+      for (int call = 0; call < 400; ++call) {
+        const auto what = random() % 5;
+        const std::size_t last = random() % 8 == 0 ? 2 : 1;  // what the highest rank gives or takes
+        const int root = static_cast<int>(random() % 2);
+        const auto valueAt = [call](int from, int to) { return static_cast<std::int8_t>(call + 40 * from + 9 * to); };
+        Counts counts(at(ranks), 1), places;
+        counts.back() = last;
+        for (int r = 0; r < ranks; ++r) places.push_back(at(2 * r));
+        const std::size_t own = counts[at(rank)];
+        std::vector<std::int8_t> send(at(2 * ranks)), receive(at(2 * ranks), untouched);
+        for (int to = 0; to < ranks; ++to) send[at(2 * to)] = send[at(2 * to) + 1] = valueAt(rank, to);
+        const auto expectFrom = [&](int from, int to, std::size_t place) {
+          ASSERT_EQ(receive[place], valueAt(from, to)) << "call " << call << ", kind " << what << ", from " << from;
+        };
+        if (what == 0) {
+          const Counts ones(at(ranks), rank + 1 == ranks ? last : 1);
+          expectSuccess(taccAllToAllV(send.data(), counts.data(), places.data(), receive.data(), ones.data(),
+                                      places.data(), taccInt8, comm, nullptr),
+                        comm);
+          for (int from = 0; from < ranks; ++from) expectFrom(from, rank, at(2 * from));
+        } else if (what == 1) {
+          expectSuccess(
+              taccAllGatherV(send.data(), receive.data(), counts.data(), places.data(), taccInt8, comm, nullptr), comm);
+          for (int from = 0; from < ranks; ++from) expectFrom(from, 0, at(2 * from));
+        } else if (what == 2) {
+          expectSuccess(taccGatherV(send.data(), own, receive.data(), counts.data(), places.data(), taccInt8, root,
+                                    comm, nullptr),
+                        comm);
+          for (int from = 0; from < ranks && rank == root; ++from) expectFrom(from, 0, at(2 * from));
+        } else if (what == 3) {
+          expectSuccess(taccScatterV(send.data(), counts.data(), places.data(), receive.data(), own, taccInt8, root,
+                                     comm, nullptr),
+                        comm);
+          expectFrom(root, rank, 0);
+        } else {
+          expectSuccess(taccReduceScatterV(send.data(), receive.data(), counts.data(), places.data(), taccInt8, taccMax,
+                                           comm, nullptr),
+                        comm);
+          std::int8_t most = INT8_MIN;
+          for (int from = 0; from < ranks; ++from) most = std::max(most, valueAt(from, rank));
+          ASSERT_EQ(receive[0], most) << "call " << call;
+        }
+      }
+    });
 }
 
 }  // namespace
