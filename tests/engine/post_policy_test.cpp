@@ -4,7 +4,13 @@
 #include <gtest/gtest.h>
 
 #include <array>
+#include <cstdint>
 #include <functional>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "engine/shm/timed_rows.hpp"
 
 namespace tacc::test {
 namespace {
@@ -60,6 +66,61 @@ TEST(PostPolicyTuner, timesNoRowThatOtherCallsInterrupt) {
     const PostPolicyTuner::Choice choice = tuner.choose(Collective::gather, i % 20 == 0 ? 1024 : 8192);
     ASSERT_FALSE(choice.isLast) << i;
   }
+}
+
+/// Who gives is ahead of who takes, whose times it learns late: at up to as many calls as there are lines.
+TEST(TimedRows, areJudgedWhereOthersTellLate) {
+  for (const int late : {0, 1, 8, 40, 64, 100}) {
+    PostPolicyTuner tuner(2);
+    TimedRows rows;
+    std::vector<std::pair<std::uint32_t, double>> times;  // of the taker: of each row, and the last call of it
+    double sum = 0;
+    int streamed = 0, judged = 0;
+    for (int i = 0; i < 8000; ++i) {
+      const PostPolicyTuner::Choice choice = tuner.choose(Collective::broadcast, 4096);
+      if (choice.isFirst) {
+        sum = 0;
+        rows.judge([&](std::uint32_t row, std::uint32_t lastCall) -> std::optional<float> {
+          EXPECT_EQ(times.at(row).first, lastCall);
+          if (static_cast<int>(lastCall) + late > i) return std::nullopt;
+          ++judged;
+          return static_cast<float>(times[row].second);
+        });
+      }
+      sum += nearCores(choice.stream);
+      if (choice.isLast) {
+        times.emplace_back(i, sum);
+        rows.add(choice, static_cast<std::uint32_t>(i));
+      }
+      if (i >= 4000) streamed += choice.stream;
+    }
+    EXPECT_GE(judged, static_cast<int>(times.size()) - 5) << late;
+    EXPECT_LE(streamed, 200) << late;
+  }
+}
+
+/// Those that are told too late are left out, and others told in time are judged again.
+TEST(TimedRows, forgetWhatNobodyTells) {
+  PostPolicyTuner tuner(2);
+  TimedRows rows;
+  const PostPolicyTuner::Choice choice = tuner.choose(Collective::broadcast, 4096);
+  std::vector<std::uint32_t> asked;
+  for (std::uint32_t row = 0; row < 10; ++row) rows.add(choice, 32 * row);
+  const auto judge = [&](std::uint32_t told) {
+    asked.clear();
+    rows.judge([&](std::uint32_t row, std::uint32_t lastCall) -> std::optional<float> {
+      EXPECT_EQ(lastCall, 32 * row);
+      asked.push_back(row);
+      return row < told ? std::optional<float>(1.0F) : std::nullopt;
+    });
+  };
+  judge(0);
+  EXPECT_EQ(asked, (std::vector<std::uint32_t>{6}));
+  judge(8);
+  EXPECT_EQ(asked, (std::vector<std::uint32_t>{6, 7, 8}));
+  judge(10);
+  EXPECT_EQ(asked, (std::vector<std::uint32_t>{8, 9}));
+  EXPECT_EQ(rows.next(), 10U);
 }
 
 /// Or a rank would look for the times of other calls than those that were timed there.

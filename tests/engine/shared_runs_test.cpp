@@ -161,7 +161,7 @@ std::uint32_t runAll(const std::vector<Drawn>& calls, bool usesPipes) {
     }
     ::prctl(PR_SET_PDEATHSIG, SIGKILL);
     ::prctl(PR_SET_PTRACER, PR_SET_PTRACER_ANY);
-    const auto numberOf = [&](int of) -> std::atomic<std::uint64_t>& { return segment.postTime(of).latest; };
+    const auto numberOf = [&](int of) -> std::atomic<std::uint64_t>& { return segment.postTime(of).rows[0]; };
     numberOf(rank) = static_cast<std::uint64_t>(::getpid());
     std::vector<int> processes;
     for (int of = 0; of < ranks; ++of) {

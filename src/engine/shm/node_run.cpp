@@ -74,22 +74,22 @@ void NodeRun::runOneWay(EagerCall& call, std::size_t posted) {
   }
   eager_.run(call);
   if (!choice.isLast) return;
-  timedPosts_ = choice;
-  timedCall_ = exchange_.sequence();
   const auto bits = std::bit_cast<std::uint32_t>(static_cast<float>(postWatch_.seconds()));
-  segment_.postTime(rank_).latest.store(std::uint64_t{timedCall_} << 32 | bits, std::memory_order_relaxed);
+  const std::uint64_t told = std::uint64_t{exchange_.sequence()} << 32 | bits;
+  segment_.postTime(rank_).rows[timedRows_.next() % postRows].store(told, std::memory_order_relaxed);
+  timedRows_.add(choice, exchange_.sequence());
 }
 
 void NodeRun::judgePosts() noexcept {
-  const std::uint32_t call = std::exchange(timedCall_, 0);
-  if (call == 0) return;
-  float slowest = 0;
-  for (int rank = 0; rank < ranks_; ++rank) {
-    const std::uint64_t latest = segment_.postTime(rank).latest.load(std::memory_order_relaxed);
-    if (latest >> 32 != call) return;
-    slowest = std::max(slowest, std::bit_cast<float>(static_cast<std::uint32_t>(latest)));
-  }
-  if (std::isfinite(slowest) && slowest > 0) PostPolicyTuner::record(timedPosts_, static_cast<double>(slowest));
+  timedRows_.judge([&](std::uint32_t row, std::uint32_t lastCall) -> std::optional<float> {
+    float slowest = 0;
+    for (int rank = 0; rank < ranks_; ++rank) {
+      const std::uint64_t told = segment_.postTime(rank).rows[row % postRows].load(std::memory_order_relaxed);
+      if (told >> 32 != lastCall) return std::nullopt;
+      slowest = std::max(slowest, std::bit_cast<float>(static_cast<std::uint32_t>(told)));
+    }
+    return std::isfinite(slowest) ? slowest : 0;
+  });
 }
 
 void NodeRun::open(std::uint64_t signature, const UserBuffers& mine, const std::function<UserBuffers(int)>& buffersOf,

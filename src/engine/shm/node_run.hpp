@@ -24,6 +24,7 @@
 #include "engine/shm/executor.hpp"
 #include "engine/shm/post_policy.hpp"
 #include "engine/shm/program_cache.hpp"
+#include "engine/shm/timed_rows.hpp"
 #include "transports/shm/area_pages.hpp"
 #include "transports/shm/node_segment.hpp"
 #include "transports/shm/page_pipes.hpp"
@@ -112,20 +113,19 @@ class NodeRun {
   PagePipes pipes_;
   Executor executor_;
   ProgramCache programs_;
-  CopyPolicyTuner eagerPolicies_;         // this rank's own: how it writes its posts changes nothing for the others
-  PostPolicyTuner postPolicies_;          // the same, of calls that go one way
-  PostPolicyTuner::Choice timedPosts_{};  // of the last row of them that was timed
-  std::uint32_t timedCall_ = 0;           // number of its last call; 0: none
-  Stopwatch postWatch_;                   // since the first of the row that goes on
-  CopyPolicyTuner plannedPolicies_;       // the same state on all ranks
-  unsigned largeCalls_ = 0;               // so far
-  float lastSeconds_ = 0;                 // of this rank's last planned call
-  CallBuffers places_;                    // of the call that goes on
-  LoweringFacts facts_;                   // the same
-  CopyPolicy policy_;                     // the same
-  bool hasPipes_ = false;                 // the same: between all ranks
-  bool isAhead_ = false;                  // the same: the root did not wait for the others
-  Repeated last_;                         // the last planned call
+  CopyPolicyTuner eagerPolicies_;    // this rank's own: how it writes its posts changes nothing for the others
+  PostPolicyTuner postPolicies_;     // the same, of calls that go one way
+  TimedRows timedRows_;              // of these
+  Stopwatch postWatch_;              // since the first of the row that goes on
+  CopyPolicyTuner plannedPolicies_;  // the same state on all ranks
+  unsigned largeCalls_ = 0;          // so far
+  float lastSeconds_ = 0;            // of this rank's last planned call
+  CallBuffers places_;               // of the call that goes on
+  LoweringFacts facts_;              // the same
+  CopyPolicy policy_;                // the same
+  bool hasPipes_ = false;            // the same: between all ranks
+  bool isAhead_ = false;             // the same: the root did not wait for the others
+  Repeated last_;                    // the last planned call
 };
 
 }  // namespace tacc

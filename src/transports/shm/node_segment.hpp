@@ -81,9 +81,12 @@ struct alignas(cacheLine) Clock {
   std::atomic<std::uint32_t> ticks;
 };
 
-/// How long a row of short calls that went one way took here, for those who wrote what was read in it.
+inline constexpr std::uint32_t postRows = 4;
+
+/// How long the last rows of short calls that went one way took here, for those who wrote what was read in them. Row n
+/// is at n modulo their number.
 struct alignas(cacheLine) PostTime {
-  std::atomic<std::uint64_t> latest;  // number of its last call << 32 | bits of a float, seconds
+  std::atomic<std::uint64_t> rows[postRows];  // number of its last call << 32 | bits of a float, seconds
 };
 
 inline constexpr int mostPiped = 8;  // ranks of a communicator that has page pipes
