@@ -4,6 +4,7 @@
 
 #include "between_pages.hpp"
 #include "compute/conv/core_model.hpp"
+#include "compute/conv/cost.hpp"
 #include "nhwc_sums.hpp"
 #include "same_bits.hpp"
 
@@ -91,14 +92,48 @@ TEST_P(ShortSums, AreExactForProductsWithStrides) {
 /// Of half vectors, products of every second pixel are made so of pixels pages apart too, which are not reordered.
 TEST_P(ShortSums, AreExactForStridedProductsOfPages) {
   pretendCoreModel(&nearCore);
-  taccConvDesc_t desc = layer(1, 1024, 16 * from(1, 3), 13, 14, 1);
-  desc.strideHeight = desc.strideWidth = 2;
-  desc.algorithm = "strided-product";
-  chooseEpilogue(desc, random_);
-  expectExact(desc);
+  const auto expectOf = [&](int results) {
+    taccConvDesc_t desc = layer(1, 1024, results, 13, 14, 1);
+    desc.strideHeight = desc.strideWidth = 2;
+    desc.algorithm = "strided-product";
+    chooseEpilogue(desc, random_);
+    expectExact(desc);
+    for (const KernelSet* kernels : availableKernels()) {
+      const std::string kernel = makePlan(understand(desc), *kernels).plan->kernel();
+      EXPECT_EQ(kernel.find("reorders") == std::string::npos, kernels->fmaLanes == blockLength / 2) << kernel;
+    }
+  };
+  expectOf(16 * from(1, 3));
+  if (GetParam() == taccConvForward) {  // backward, zeros lie between whole blocks
+    expectOf(8);
+    expectOf(40);
+  }
+  pretendCoreModel(nullptr);
+}
+
+/// Of half vectors. Where nothing falls on each other, pixels of 8 results are as many as a tile has.
+TEST_P(ShortSums, ReadNoMorePixelsAtOnceThanTheL1CacheKeeps) {
+  pretendCoreModel(&nearCore);
   for (const KernelSet* kernels : availableKernels()) {
-    const std::string kernel = makePlan(understand(desc), *kernels).plan->kernel();
-    EXPECT_EQ(kernel.find("reorders") == std::string::npos, kernels->fmaLanes == blockLength / 2) << kernel;
+    if (kernels->fmaLanes != blockLength / 2) continue;
+    const auto pixelsOfTile = [&](int values, int results, int image, int stride) {
+      taccConvDesc_t desc = layer(1, values, results, image * stride, image * stride, 1);
+      desc.strideHeight = desc.strideWidth = stride;
+      const std::string kernel = makePlan(understand(desc), *kernels).plan->kernel();
+      return std::stoi(kernel.substr(kernel.rfind(' ') + 1));
+    };
+    for (int i = 0; i < 40; ++i) {
+      const int values = 256 * from(1, 8), results = i % 2 == 0 ? 8 * from(1, 16) : from(1, 130), image = from(5, 20);
+      EXPECT_LT(pixelsOfTile(values, results, image, 1), linesKept(values))
+          << values << " values, " << results << " results";
+    }
+    for (const int results : {8, 40}) {
+      for (const int values : {1024, 2048}) EXPECT_LT(pixelsOfTile(values, results, 14, 1), 8) << results << " results";
+    }
+    if (GetParam() == taccConvForward) {
+      EXPECT_LT(pixelsOfTile(128, 8, 14, 8), 8);
+    }
+    EXPECT_EQ(pixelsOfTile(1040, 8, 14, 1), 14);
   }
   pretendCoreModel(nullptr);
 }

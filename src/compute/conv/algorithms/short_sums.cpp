@@ -60,7 +60,8 @@ int valuesOf(const Shape& forward) { return forward.kernelHeight * forward.kerne
 SumSize sizeOf(const Description& d, const Shape& forward) {
   const bool isProduct = forward.isProduct() && !spreads(d);
   return {forward.kernelHeight, forward.kernelWidth * forward.inChannels, forward.outChannels,
-          isProduct ? forward.batch * forward.outHeight * forward.outWidth : forward.outWidth};
+          isProduct ? forward.batch * forward.outHeight * forward.outWidth : forward.outWidth,
+          std::ptrdiff_t{forward.strideWidth} * forward.inChannels};
 }
 
 bool isLongProduct(const Description& d, const Shape& forward, std::int64_t pixels) {

@@ -314,7 +314,7 @@ class StridedProduct final : public ConvPlan {
 };
 
 /// Whether all pixels that a product reads fall on the same few places of the L1 cache: those of NHWC whose channels
-/// take pages. More of them are read at once than there are such places, but by short sums.
+/// take pages. More of them are read at once than there are such places, but by short sums, whose tiles have fewer.
 bool fallOnEachOther(const Description& d) {
   constexpr int floatsOfPage = 1024;
   const bool isData = d.pass == taccConvBackwardData;

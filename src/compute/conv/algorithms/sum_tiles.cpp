@@ -12,6 +12,14 @@ namespace {
 /// Results of a call that has two kinds of tiles: lines of the cache that both write are still in the L1 cache.
 constexpr std::ptrdiff_t bytesOfStrips = 16 * 1024;
 
+/// Pixels of a tile at most. A line of the cache of each of them is read value after value: as many as fall on each
+/// other have to stay in the L1 cache, beside one of weights. Of other vectors than half ones, and far caches, that has
+/// not been measured.
+int pixelsReadAtOnce(const KernelSet& kernels, std::ptrdiff_t inputPixel) {
+  const bool isMeasured = kernels.fmaLanes == blockLength / 2 && !hasFarCaches();
+  return isMeasured ? std::min(mostSumPixels, linesKept(inputPixel) - 1) : mostSumPixels;
+}
+
 }  // namespace
 
 SumTiles::SumTiles(const KernelSet& kernels, const SumSize& size, bool ofWholeLines)
@@ -51,9 +59,10 @@ double SumTiles::cyclesOfTile(const KernelSet& kernels, int vectors, int pixels)
 void SumTiles::choose(const KernelSet& kernels, bool ofWholeLines) {
   const int all = ceilDivide(size_.channels, kernels_.lanes);
   const bool isCut = size_.channels % kernels_.lanes != 0;
+  const int most = pixelsReadAtOnce(kernels, size_.inputPixel);
   for (int vectors = 1; vectors <= std::min(mostSumVectors, all); ++vectors) {
     if (ofWholeLines && vectors * kernels_.lanes % blockLength != 0) continue;
-    const int strips = ceilDivide(size_.pixels, kernels_.pixels[vectors]);
+    const int strips = ceilDivide(size_.pixels, std::min(kernels_.pixels[vectors], most));
     const int pixels = ceilDivide(size_.pixels, strips);
     const int whole = isCut ? all - 1 : all;  // a vector with fewer channels is in a tile of its own kind
     const int tiles = whole / vectors, rest = all - tiles * vectors;

@@ -11,9 +11,10 @@ namespace tacc::conv {
 
 /// Sums of lines of values for each result.
 struct SumSize {
-  int lines, values;  // and values of a line
-  int channels;       // of results
-  int pixels;         // of a line of them
+  int lines, values;          // and values of a line
+  int channels;               // of results
+  int pixels;                 // of a line of them
+  std::ptrdiff_t inputPixel;  // floats from what a pixel reads to what the next one does
 };
 
 class SumTiles {
