@@ -22,19 +22,20 @@ double predictedSeconds(const taccConvDesc_t& desc) {
 
 /// The layouts of a program that may choose them, as all contestants may: blocks of 16 or, for a first layer, an image
 /// in NCHW, as `desc` has; of few channels, where blocks would be mostly zeros, NCHW before and behind, or an image in
-/// NHWC; of groups of few channels NCHW, too; and NHWC before and behind. By what the plans say; where blocks are full,
-/// others have to be cheaper by more than prices are wrong by.
+/// NHWC; of groups of few channels NCHW, too; and NHWC before and behind. By what the plans say: the cheapest, but
+/// where blocks are full only of those that are cheaper than blocks by more than prices are wrong by.
 void chooseLayouts(taccConvDesc_t& desc) {
   constexpr int few = 8;
   constexpr double gainOfNhwc = 0.75, gainOfGroups = 0.85;
   const taccConvDesc_t given = desc;
-  double least = predictedSeconds(given);
+  const double ofBlocks = predictedSeconds(given);
+  double least = ofBlocks;
   const auto offer = [&](taccLayout_t input, taccLayout_t output, double gain) {
     taccConvDesc_t other = given;
     other.inputLayout = input;
     other.outputLayout = output;
     const double seconds = predictedSeconds(other);
-    if (seconds >= least * gain) return;
+    if (seconds >= std::min(least, ofBlocks * gain)) return;
     least = seconds;
     desc = other;
   };

@@ -61,6 +61,8 @@ double insidePairs(int results, int taps, int stride, int dilation, int pad, int
 
 bool hasFarCaches() { return coreModel().hasFarCaches; }
 
+bool areNearHalves(int lanes) { return 2 * lanes == blockLength && !hasFarCaches(); }
+
 double transferCycles(double bytes, double ofMemory) {
   const CoreModel& core = coreModel();
   return bytesBeyondL2(bytes) / (bytes > core.lastCacheBytes ? core.partOfMemory * ofMemory : core.ofLastCache);

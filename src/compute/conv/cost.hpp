@@ -40,6 +40,10 @@ double insidePairs(int results, int taps, int stride, int dilation, int pad, int
 /// Whether the last cache and memory are so far from a core that they are not hidden (CoreModel).
 bool hasFarCaches();
 
+/// Whether vectors of so many lanes are half a block and caches are near: what was measured with AVX2 on a Zen 3 and
+/// is nobody else's.
+bool areNearHalves(int lanes);
+
 /// Cycles that the caches or memory take at least for `bytes` bytes, if they do not stay in the L2 cache:
 /// `ofMemory` bytes a cycle from memory, more from the third cache.
 double transferCycles(double bytes, double ofMemory);

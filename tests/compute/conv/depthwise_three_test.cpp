@@ -6,6 +6,7 @@
 #include <random>
 
 #include "between_pages.hpp"
+#include "compute/conv/core_model.hpp"
 #include "same_bits.hpp"
 
 namespace tacc::conv::test {
@@ -54,17 +55,44 @@ TEST(DepthwiseThree, IsTheSameBitsForEveryNumberOfThreads) {
   for (const int width : {7, 61}) expectSameBitsForEveryNumberOfThreads(channelWise(2, 100, 47, width, 2, 1), 5);
 }
 
+class DepthwiseThreeServes : public testing::Test {
+ protected:
+  DepthwiseThreeServes() { pretendCoreModel(&nearCore); }
+  ~DepthwiseThreeServes() override { pretendCoreModel(nullptr); }
+
+  static bool serves(int rows, int width, int stride, const KernelSet& kernels) {
+    taccConvDesc_t desc = channelWise(1, 32, 9, width, stride, 1);
+    desc.kernelHeight = rows;
+    return DepthwiseThree::find(withKernels(understand(desc), kernels), kernels).has_value();
+  }
+};
+
 // Or the tests above would be of other kernels.
-TEST(DepthwiseThree, ServesUsualLayersWhereVectorsAreLong) {
+TEST_F(DepthwiseThreeServes, UsualLayersWhereVectorsAreLong) {
   for (const KernelSet* kernels : availableKernels()) {
     if (kernels->fmaLanes < blockLength / 2) continue;
     for (int width = 1; width <= 120; ++width) {
       for (const int stride : {1, 2}) {
-        const Description d = withKernels(understand(channelWise(1, 32, 9, width, stride, 1)), *kernels);
-        if (d.shape.outWidth > longestThreeLine && stride == 2 && kernels->fmaLanes == blockLength) continue;
-        EXPECT_TRUE(DepthwiseThree::find(d, *kernels).has_value()) << kernels->isa << " " << d.shape.text();
+        if (width > 2 * longestThreeLine && stride == 2 && kernels->fmaLanes == blockLength) continue;
+        EXPECT_TRUE(serves(3, width, stride, *kernels)) << kernels->isa << " " << width << ", stride " << stride;
       }
     }
+  }
+}
+
+// Halves of a block that take turns read all lines of a pass again.
+TEST_F(DepthwiseThreeServes, StridesOnlyWhereTheL1CacheHasTheLines) {
+  for (const KernelSet* kernels : availableKernels()) {
+    for (const int rows : {1, 2, 3}) {  // of `rows` lines of the input and one half as long
+      constexpr int pixelsOfL1 = 32 * 1024 / (blockLength * 4);
+      const int width = 2 * pixelsOfL1 / (2 * rows + 1) + 1;
+      for (const int more : {0, 1, 7, 500}) {
+        EXPECT_FALSE(serves(rows, width + more, 2, *kernels)) << kernels->isa << ", " << rows << " rows of " << width;
+      }
+    }
+    pretendCoreModel(&meshCore);
+    EXPECT_FALSE(serves(3, 2 * longestThreeLine + 2, 2, *kernels)) << kernels->isa;
+    pretendCoreModel(&nearCore);
   }
 }
 

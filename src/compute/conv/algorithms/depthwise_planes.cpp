@@ -43,9 +43,7 @@ class DepthwisePlanesPlan : public ConvPlan {
   }
   /// Whether the kernels fetch the lines below: where vectors of half a block go through what does not stay in the L2
   /// cache.
-  bool fetchesBelow() const {
-    return kernels_.lanes == blockLength / 2 && !hasFarCaches() && !staysInL2(static_cast<std::size_t>(bytes()));
-  }
+  bool fetchesBelow() const { return areNearHalves(kernels_.lanes) && !staysInL2(static_cast<std::size_t>(bytes())); }
   std::ptrdiff_t placeOf(int channel, int r, int t) const {
     return weightBlock(shape(), description_.weightLayout, channel, 0, 0, r, t).base;
   }

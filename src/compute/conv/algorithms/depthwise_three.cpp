@@ -8,6 +8,8 @@
 namespace tacc::conv {
 namespace {
 
+constexpr std::ptrdiff_t bytesOfPixel = blockLength * sizeof(float);
+
 bool isThreeWide(const Description& d) {
   const Shape& s = d.shape;
   return s.isDepthwise() && d.inputLayout == taccLayoutNchw16c && d.outputLayout == taccLayoutNchw16c &&
@@ -20,6 +22,14 @@ bool isThreeWide(const Description& d) {
 ThreeEnds endsOf(const Shape& s) {
   const int columns = (s.outWidth - 1) * s.strideWidth + s.kernelWidth;
   return s.padWidth == 0 ? noneOutside : columns - s.padWidth > s.width ? bothOutside : leftOutside;
+}
+
+/// Whether the L1 cache has a line of the gradient, with all that it is multiplied with, for the second half of a block
+/// too. Longer lines come again from the caches behind it, with a stride of 2 for few products.
+bool keepsLinesOfStride(const Shape& s, const KernelSet& kernels) {
+  constexpr std::ptrdiff_t mostBytes = 28 * 1024;
+  const std::ptrdiff_t pixels = std::ptrdiff_t{s.kernelHeight} * s.width + s.outWidth;
+  return areNearHalves(kernels.fmaLanes) && pixels * bytesOfPixel <= mostBytes;
 }
 
 }  // namespace
@@ -38,6 +48,7 @@ DepthwiseThree::DepthwiseThree(const Description& d, DepthwiseThreeKernel kernel
 std::optional<DepthwiseThree> DepthwiseThree::find(const Description& d, const KernelSet& kernels) {
   if (!isThreeWide(d)) return std::nullopt;
   const Shape& s = d.shape;
+  if (s.outWidth > longestThreeLine && s.strideWidth == 2 && !keepsLinesOfStride(s, kernels)) return std::nullopt;
   const DepthwiseThreeKernels& all = depthwiseThreeKernels(kernels);
   DepthwiseThreeCall call{};
   call.inputBlock = s.inPlane();

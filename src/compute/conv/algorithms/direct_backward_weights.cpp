@@ -79,7 +79,7 @@ class DirectBackwardWeights final : public ConvPlan {
     const double again = areFarApart() && !isProduct() && s.outBlocks() == 1 && hasTwoWideUnits(kernels_) ? 1.35 : 1;
     // Of so few rows loading the gradient takes longer than its products, where vectors are short.
     constexpr int fewRows = 3;
-    const double ofFew = s.inPerGroup() <= fewRows && haveHalves() ? 1.2 : 1;
+    const double ofFew = s.inPerGroup() <= fewRows && areNearHalves(kernels_.fmaLanes) ? 1.2 : 1;
     const double cycles = s.groups * (again * ofFew * s.batch * steps * ofPixel + beside) + deliveryCycles() +
                           cutGroupCycles(description_) + skippedCycles();
     return std::max(cycles, farTransferCycles(times * touchedBytes(description_), 12)) / assumedHertz;
@@ -102,8 +102,6 @@ class DirectBackwardWeights final : public ConvPlan {
 
  private:
   const Shape& shape() const { return description_.shape; }
-  /// Whether vectors are half a block, and caches near.
-  bool haveHalves() const { return kernels_.fmaLanes == blockLength / 2 && !hasFarCaches(); }
   static BlockSteps stepsOf(const Description& d, taccLayout_t layout, int channels, int height, int width) {
     return (d.pairs.areCompact ? pairSteps : blockSteps)(layout, channels, height, width);
   }
@@ -159,7 +157,8 @@ class DirectBackwardWeights final : public ConvPlan {
     // those of pixels pages apart in any part. Groups that cut blocks have few channels, and few tiles.
     const bool isOfParts = pixels >= pixelsOfPart || kernels_.fmaLanes == blockLength;
     const std::ptrdiff_t inPixel = in_.pixel * shape().strideWidth;
-    const bool arePages = haveHalves() && (inPixel % floatsOfPage == 0 || out_.pixel % floatsOfPage == 0);
+    const bool arePages =
+        areNearHalves(kernels_.fmaLanes) && (inPixel % floatsOfPage == 0 || out_.pixel % floatsOfPage == 0);
     if ((isOneLine() && areFarApart() && isOfParts && !arePages) || groupsCutNhwc(description_)) return 0;
     const bool isStridedProduct = areFarApart() && isProduct();
     const bool isReadOnce =
@@ -167,7 +166,7 @@ class DirectBackwardWeights final : public ConvPlan {
     if (isReadOnce || (pixels > pixelsOfCache && !isStridedProduct)) return 0;
     // Cores with two units, and short vectors, have an L2 cache that brings them in time, but where all pixels fall on
     // each other, and of NHWC with a stride, whose lines no hardware looks ahead over.
-    const bool hasTime = hasTwoWideUnits(kernels_) || haveHalves();
+    const bool hasTime = hasTwoWideUnits(kernels_) || areNearHalves(kernels_.fmaLanes);
     const auto lost = [&](std::ptrdiff_t floats) {
       const bool areInTime = hasTime && floats % floatsOfPage != 0 && !isStridedProduct;
       return pixels > linesKept(floats) && !areInTime ? ofLine : 0;

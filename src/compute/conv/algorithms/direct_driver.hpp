@@ -219,7 +219,7 @@ class DirectDriver {
   /// image.
   double cyclesOfLine(double blocks, int tiles, double inside) const;
   /// Permuted, where a vector is half a block: of a row and pixel, in those of products alone, where taps that lie side
-  /// by side share what is permuted: three, then two of those that are left.
+  /// by side share what is permuted: three, then, without a stride, two of those that are left.
   double cyclesOfSharedHalf() const;
   /// No other tap of its line reads what this one does, for pixels further to the left.
   bool reachesFurthest(const Tap& tap) const;

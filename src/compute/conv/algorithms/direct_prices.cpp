@@ -58,13 +58,16 @@ double DirectDriver::tilesOfTap(int tiles, double inside) const {
 }
 
 double DirectDriver::cyclesOfSharedHalf() const {
-  constexpr double ofThree = 1.85, ofTwo = 2.5, ofOne = 3.6, ofFarRow = 0.4;
+  constexpr double ofThree = 1.85, ofPair = 2.5, ofOne = 3.6, ofFarRow = 0.4;
+  if (hasFarCaches()) return ofThree;
   int columns = 0;  // of the first line of the kernel that any result finds
   while (columns < static_cast<int>(shape_.taps.size()) &&
          shape_.taps[static_cast<std::size_t>(columns)].dy == shape_.taps.front().dy)
     ++columns;
   const int rest = columns % 3;
-  const double shared = (columns - rest) * ofThree + (rest == 2 ? 2 * ofTwo : rest == 1 ? ofOne : 0);
+  // With strides two taps side by side share nothing, but three do.
+  const double ofRest = rest == 2 && shape_.strideWidth == 1 ? ofPair : ofOne;
+  const double shared = (columns - rest) * ofThree + rest * ofRest;
   // Weights, and the lanes that they are for, which the L1 cache does not keep from tile to tile.
   const bool areFar = 2 * rows_ * bytesOfRow > static_cast<std::size_t>(bytesOfL1 / 2);
   return shared / columns + (areFar ? ofFarRow : 0);

@@ -164,7 +164,7 @@ class FewChannelsForward final : public ConvPlan {
   /// which memory is asked for in less order than block by block.
   double lateCycles(double moved) const {
     constexpr double notHidden = 0.4;
-    const bool isLate = shape().isProduct() && 2 * description_.vectorLanes == blockLength && !hasFarCaches() &&
+    const bool isLate = shape().isProduct() && areNearHalves(description_.vectorLanes) &&
                         description_.outputLayout == taccLayoutNchw16c && shape().outBlocks() > 1 &&
                         touchedBytes(description_) > coreModel().lastCacheBytes;
     return isLate ? notHidden * moved : 0;

@@ -77,13 +77,22 @@ class FewOutputs final : public ConvPlan {
   }
 
  private:
-  /// What a tile's pixel takes of what the model says, where vectors are half a block: sums of one or two outputs wait
-  /// for what they are made of, and those of four are as quick as can be.
+  /// What a pixel of all tiles takes of what the model says, where vectors are half a block: sums of one output, or of
+  /// two by one block, wait for what they are made of, and those of four by one are as quick as can be.
   double ofModel() const {
     constexpr double ofFew = 1.5, ofFour = 0.92;
-    if (2 * kernels_.fmaLanes != blockLength) return 1;
-    const int outputs = tiles_.lastRowParts.front().size(), blocks = tiles_.blockParts.front().size();
-    return outputs <= 2 ? ofFew : outputs == 4 && blocks == 1 ? ofFour : 1;
+    if (!areNearHalves(kernels_.fmaLanes)) return 1;
+    double model = 0, cycles = 0;
+    for (const WeightTiles::Part& blocks : tiles_.blockParts) {
+      for (const WeightTiles::Part& outputs : tiles_.lastRowParts) {
+        const double ofTile = gradientCycles(kernels_, blocks.size(), outputs.size());
+        const bool isOneBlock = blocks.size() == 1;
+        const bool areFew = outputs.size() == 1 || (outputs.size() == 2 && isOneBlock);
+        model += ofTile;
+        cycles += ofTile * (areFew ? ofFew : outputs.size() == 4 && isOneBlock ? ofFour : 1);
+      }
+    }
+    return cycles / model;
   }
   const Shape& shape() const { return description_.shape; }
   double pixels() const { return double(shape().batch) * shape().outHeight * shape().outWidth; }

@@ -40,7 +40,7 @@ class FoldedProduct final : public ConvPlan {
     const std::size_t parts = workers == 1 ? 1 : std::min(channels, (2 * workers + products - 1) / products);
     // Prices are of one worker.
     const PlainStrips whole(kernels, shape().outPerGroup(), unfolding_.values(), pixels_);
-    const bool areHalves = d.vectorLanes == blockLength / 2 && !hasFarCaches();
+    const bool areHalves = areNearHalves(d.vectorLanes);
     cycles_ = whole.cycles() + (areHalves ? whole.cutLineCycles() : 0);
     for (std::size_t part = 0; part < parts; ++part) {
       const TaskPart some = partOf(channels, parts, part);

@@ -148,7 +148,7 @@ class GroupedBackwardWeights final : public ConvPlan {
     const int taps = isThree ? 3 : 1;
     // Permutations of vectors of half a block take more than three times as long as products, on a Zen 3.
     const bool isUniform = isThree && steps.isUniform && kernels_.uniformThreeLimit > 0;
-    const bool arePermutedHalves = 2 * kernels_.fmaLanes == blockLength && kernels_.permutedLanes > 1 && !isUniform;
+    const bool arePermutedHalves = areNearHalves(kernels_.fmaLanes) && kernels_.permutedLanes > 1 && !isUniform;
     const double ofTaken = arePermutedHalves ? 1.8 : 0.4;
     TapCost cost;
     for (const int count : steps.counts) {

@@ -60,8 +60,8 @@ class PlainGradient final : public ConvPlan {
     const double floats =
         double(s.inChannels) * s.height * s.width + double(s.outChannels) * static_cast<double>(pixels_);
     const double delivered = 1.0 * static_cast<double>(sumFloats());
-    return std::max(cycles_ * s.groups * s.batch + delivered, transferCycles(floats * s.batch * sizeof(float), 10)) /
-           assumedHertz;
+    const double summed = (cycles_ + lateCycles()) * s.groups * s.batch;
+    return std::max(summed + delivered, transferCycles(floats * s.batch * sizeof(float), 10)) / assumedHertz;
   }
 
   void run(const Buffers& buffers, const TaskExecutor& executor) const override {
@@ -96,6 +96,17 @@ class PlainGradient final : public ConvPlan {
   bool goesByOutputs() const { return values_ <= outs(); }
   /// Lines of the gradient that are copied at a time.
   int copiedOuts() const { return goesByOutputs() ? kernels_.outs : outs(); }
+
+  /// Of a group's image: copies that the L2 cache does not keep, beside what is copied, until they are multiplied. Few
+  /// outputs, as groups have, do not hide that.
+  double lateCycles() const {
+    constexpr double bytesOfCycle = 12, hidden = 0.1;
+    if (!unfolding_.isNeeded() || !areNearHalves(description_.vectorLanes)) return 0;
+    const double copied = double(values_) * static_cast<double>(pixels_) * sizeof(float);
+    const std::ptrdiff_t atOnce = (values_ + copiedOuts() + shape().inPerGroup() + outs()) * atOnce_;
+    if (staysInL2(static_cast<std::size_t>(atOnce) * sizeof(float))) return 0;
+    return std::max(0.0, copied / bytesOfCycle - hidden * cycles_);
+  }
 
   static std::vector<TaskPart> tilesOf(int channels, int most) {
     const auto count = static_cast<std::size_t>(ceilDivide(channels, most));

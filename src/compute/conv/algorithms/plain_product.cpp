@@ -46,8 +46,7 @@ class PlainProduct final : public ConvPlan {
   double predictedSeconds() const override {
     const double products = double(shape().groups) * shape().batch;
     const double bytes = products * static_cast<double>(readFloats() + results_ * pixels_) * sizeof(float);
-    // Where caches are far that has not been measured.
-    const bool areHalves = description_.vectorLanes == blockLength / 2 && !hasFarCaches();
+    const bool areHalves = areNearHalves(description_.vectorLanes);
     const double ofCutLines = areHalves && !unfolding_.isNeeded() ? product_.cutLineCycles() : 0;
     const double cycles = products * (product_.cycles() + ofCutLines + unfolding_.cycles(copiedPixels_));
     return std::max(cycles, transferCycles(bytes, 10)) / assumedHertz;

@@ -141,7 +141,7 @@ class PlaneProducts final : public PlanesPlan {
   }
 
  private:
-  bool haveShortVectors() const { return kernels_.lanes == 8; }
+  bool haveShortVectors() const { return areNearHalves(kernels_.lanes); }
   /// Of a vector of pixels of a value of the input, for all results.
   double cyclesOfValue() const {
     if (!haveShortVectors()) return targets_ * 0.77 + ceilDivide(targets_, mostPlaneOutputs) * 0.7;
