@@ -25,8 +25,8 @@ saysNot() { ! printf '%s\n' "$output" | grep -Eq -- "$1" || fail "this should no
 
 case $what in
   corners*) export TACC_MPI_NONBLOCKING=65536 TACC_MPI_CONTEST=off ;;  # what only moves is taken over as sums are
-  nonblocking*|persistent|unfinished|complaints) export TACC_MPI_NONBLOCKING=0 ;;  # also those that are too small to gain
-  communicators|many|messages|requests|threads|soak_comms) export TACC_MPI_CONTEST=off ;;  # from the first call on
+  nonblocking*|persistent|unfinished|complaints) export TACC_MPI_NONBLOCKING=0 TACC_MPI_CONTEST=off ;;  # also those that are too small to gain
+  communicators|many|messages|requests|threads|soak_comms|fortran*) export TACC_MPI_CONTEST=off ;;  # from the first call on
   sequences*|beside|in_place) export TACC_MPI_NONBLOCKING=0 TACC_MPI_CONTEST=off ;;
 esac
 
