@@ -147,7 +147,8 @@ class PlaneProducts final : public PlanesPlan {
     if (!haveShortVectors()) return targets_ * 0.77 + ceilDivide(targets_, mostPlaneOutputs) * 0.7;
     // Of so many results at a time.
     constexpr double ofTargets[mostPlaneOutputs + 1] = {0, 1.55, 2.35, 2.75, 3.1};
-    return targets_ / mostPlaneOutputs * ofTargets[mostPlaneOutputs] + ofTargets[targets_ % mostPlaneOutputs];
+    const int whole = targets_ / mostPlaneOutputs;
+    return whole * ofTargets[mostPlaneOutputs] + ofTargets[targets_ % mostPlaneOutputs];
   }
   /// Lines of phases to every s-th pixel of the result, of all channels of a group. Where vectors are short what begins
   /// and ends such a line is felt too.
