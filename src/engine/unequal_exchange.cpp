@@ -113,7 +113,7 @@ bool UnequalExchange::run(std::uint64_t signature, const OwnCall& call, bool may
     post(signature, call, begin);
     if (mayEndAlone && endsAlone(call)) return true;
     exchange_.awaitAll();
-    if (isAsBefore(signature, call)) return false;
+    if (isAsBefore()) return false;
     for (int rank = 0; rank < ranks_; ++rank) read(call, rank, begin);
   }
   hasData_ = longest <= eagerBytes_;
@@ -124,7 +124,7 @@ bool UnequalExchange::run(std::uint64_t signature, const OwnCall& call, bool may
     unpack(tables_.data() + at(rank) * stride_, blocksOn(call.collective, rank, ranks_, call.root), all_[at(rank)]);
   }
   all_[at(rank_)] = *call.mine;
-  keepLines(signature, call);
+  keepLines(call.collective);
   compareBlocks(call.collective, call.root, all_, nameOf_);
   // What stands in shared memory is not believed. The root of a gather has data without posting it.
   for (int rank = 0; rank < ranks_; ++rank) {
@@ -139,7 +139,7 @@ void UnequalExchange::compose(std::uint64_t signature, const OwnCall& call) {
   using Place = ShortTable::Place;
   if (mine_.version != 0 && mine_.version == call.mine->version && mine_.signature == signature) return;
   mine_.version = 0;  // until all of it is there
-  keptBytes_ = 0;     // what is kept is of tables of other sizes
+  keptBytes_ = 0;     // what is kept is of another call
   // The root uses most words.
   stride_ = wordsOf(call.collective, isRooted(call.collective) ? call.root : rank_, call.root);
   elementBytes_ = call.elementBytes;
@@ -268,8 +268,8 @@ void UnequalExchange::read(const OwnCall& call, int rank, std::size_t begin) {
                 std::min(eagerBytes_, tableBytes - begin));
 }
 
-bool UnequalExchange::isAsBefore(std::uint64_t signature, const OwnCall& call) {
-  if (keptBytes_ == 0 || signature != keptSignature_ || call.mine->version != keptVersion_) return false;
+bool UnequalExchange::isAsBefore() {
+  if (keptBytes_ == 0) return false;
   for (int rank = 0; rank < ranks_; ++rank) {
     const std::byte* const line = exchange_.payloadOf(rank, linePayload);
     if (rank != rank_ && !beginEqually(line, kept_.data() + at(rank) * linePayload, keptBytes_)) return false;
@@ -279,12 +279,9 @@ bool UnequalExchange::isAsBefore(std::uint64_t signature, const OwnCall& call) {
   return true;
 }
 
-void UnequalExchange::keepLines(std::uint64_t signature, const OwnCall& call) {
+void UnequalExchange::keepLines(Collective collective) {
   const ShortTable shortTable(stride_);
-  keptSignature_ = signature;
-  keptVersion_ = call.mine->version;
-  keptBytes_ =
-      keptVersion_ != 0 && shortTable.isPossible() && !isRooted(call.collective) ? shortTable.headerBytes() : 0;
+  keptBytes_ = mine_.version != 0 && shortTable.isPossible() && !isRooted(collective) ? shortTable.headerBytes() : 0;
   areKeptInLines_ = true;
   for (int rank = 0; rank < ranks_ && keptBytes_ != 0; ++rank) {
     std::memcpy(kept_.data() + at(rank) * linePayload, exchange_.payloadOf(rank, linePayload), keptBytes_);

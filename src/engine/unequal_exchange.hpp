@@ -97,9 +97,9 @@ class UnequalExchange {
   void read(const OwnCall& call, int rank, std::size_t begin);
   /// Of a call that is open: whether all ranks' lines begin as in the last call, which was of the same kind. Then the
   /// data are where they were in them.
-  bool isAsBefore(std::uint64_t signature, const OwnCall& call);
+  bool isAsBefore();
   /// Keeps how the lines begin, for the next call.
-  void keepLines(std::uint64_t signature, const OwnCall& call);
+  void keepLines(Collective collective);
 
   int rank_;
   int ranks_;
@@ -114,10 +114,8 @@ class UnequalExchange {
   std::vector<const void*> sources_;
   bool hasData_ = false, haveSomeLeft_ = false;
   std::size_t elementBytes_ = 1;
-  // Of the last call, if all tables were in lines: what it was, and how the lines of all ranks began.
-  std::uint64_t keptSignature_ = 0;
-  std::uint64_t keptVersion_ = 0;  // of this rank's blocks
-  std::size_t keptBytes_ = 0;      // of each beginning; 0: they were not
+  // Of the call that mine_ is of, if it was made before and all tables were in lines: how the lines of all ranks began.
+  std::size_t keptBytes_ = 0;  // of each beginning; 0: they were not
   std::vector<std::byte> kept_;
   bool areKeptInLines_ = false;  // with their data
   bool isRepeated_ = false;

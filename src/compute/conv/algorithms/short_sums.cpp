@@ -65,8 +65,7 @@ SumSize sizeOf(const Description& d, const Shape& forward) {
 }
 
 bool isLongProduct(const Description& d, const Shape& forward, std::int64_t pixels) {
-  return d.vectorLanes == blockLength / 2 && !hasFarCaches() && forward.isProduct() && !spreads(d) &&
-         pixels >= leastPixelsOfProduct;
+  return areNearHalves(d.vectorLanes) && forward.isProduct() && !spreads(d) && pixels >= leastPixelsOfProduct;
 }
 
 bool streams(const Description& d, const Shape& forward) {

@@ -49,9 +49,7 @@ Description dense(const Description& d, bool accumulate) {
 bool isOfPlanes(const Description& d) { return d.inputLayout == taccLayoutNchw && d.outputLayout == taccLayoutNchw; }
 
 /// Whether short sums serve such a product. Of long vectors, and far caches, that has not been measured.
-bool haveShortSums(const Description& dense) {
-  return dense.vectorLanes == blockLength / 2 && !hasFarCaches() && servesShortSums(dense);
-}
+bool haveShortSums(const Description& dense) { return areNearHalves(dense.vectorLanes) && servesShortSums(dense); }
 
 std::unique_ptr<ConvPlan> makeDense(const Description& d, const KernelSet& kernels) {
   if (isOfPlanes(d)) {

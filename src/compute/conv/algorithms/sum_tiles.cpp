@@ -16,8 +16,7 @@ constexpr std::ptrdiff_t bytesOfStrips = 16 * 1024;
 /// other have to stay in the L1 cache, beside one of weights. Of other vectors than half ones, and far caches, that has
 /// not been measured.
 int pixelsReadAtOnce(const KernelSet& kernels, std::ptrdiff_t inputPixel) {
-  const bool isMeasured = kernels.fmaLanes == blockLength / 2 && !hasFarCaches();
-  return isMeasured ? std::min(mostSumPixels, linesKept(inputPixel) - 1) : mostSumPixels;
+  return areNearHalves(kernels.fmaLanes) ? std::min(mostSumPixels, linesKept(inputPixel) - 1) : mostSumPixels;
 }
 
 }  // namespace
