@@ -70,6 +70,13 @@ TACC_API taccResult_t taccCommInitAll(taccComm_t* comms, int ndev, const int* de
  * `comm`. A rank with TACC_SPLIT_NOCOLOR gets *newcomm = NULL. `config` NULL: comm's own. */
 TACC_API taccResult_t taccCommSplit(taccComm_t comm, int color, int key, taccComm_t* newcomm,
                                     const taccConfig_t* config);
+/** Makes a communicator of `nranks` ranks of `comm`: ranks[i] becomes rank i. Collective over these ranks alone, as
+ * MPI_Comm_create_group: each gives the same list, and the others do not call. The ranks talk by messages of `comm`,
+ * which take their turn among its sends and receives. `config` NULL: comm's own. Errors: a rank that is not in
+ * [0, ranks of comm) or twice in the list, or a list without the caller (taccInvalidArgument); ranks that give
+ * different lists (taccInvalidUsage, `comm` has failed then). */
+TACC_API taccResult_t taccCommCreateGroup(taccComm_t comm, const int* ranks, int nranks, taccComm_t* newcomm,
+                                          const taccConfig_t* config);
 
 /** Waits for all work given to the communicator's streams; after it only Destroy and the queries are allowed. */
 TACC_API taccResult_t taccCommFinalize(taccComm_t comm);

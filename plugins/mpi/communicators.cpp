@@ -34,10 +34,8 @@ void endMessage(Communicator& communicator) noexcept {
   PMPI_Wait(&communicator.never, MPI_STATUS_IGNORE);
 }
 
-/// Whether all ranks were started together. Of those that were spawned, or that connected, nobody knows whether they
-/// have the library at all: at MPI_Init each world asks for its own ranks only. The answer is the same on all ranks, as
-/// each of a communicator of several worlds finds ranks outside of its own.
-bool isOfOneWorld(MPI_Comm mpi, int ranks) {
+/// The ranks by their numbers in this world, MPI_UNDEFINED for those of others.
+std::vector<int> membersOf(MPI_Comm mpi, int ranks) {
   MPI_Group here = MPI_GROUP_NULL, world = MPI_GROUP_NULL;
   PMPI_Comm_group(mpi, &here);
   PMPI_Comm_group(MPI_COMM_WORLD, &world);
@@ -46,7 +44,28 @@ bool isOfOneWorld(MPI_Comm mpi, int ranks) {
   PMPI_Group_translate_ranks(here, ranks, ours.data(), world, places.data());
   PMPI_Group_free(&here);
   PMPI_Group_free(&world);
-  return std::ranges::find(places, MPI_UNDEFINED) == places.end();
+  return places;
+}
+
+/// Whether all ranks were started together. Of those that were spawned, or that connected, nobody knows whether they
+/// have the library at all: at MPI_Init each world asks for its own ranks only. The answer is the same on all ranks, as
+/// each of a communicator of several worlds finds ranks outside of its own.
+bool isOfOneWorld(MPI_Comm mpi, int ranks) {
+  const std::vector<int> members = membersOf(mpi, ranks);
+  return std::ranges::find(members, MPI_UNDEFINED) == members.end();
+}
+
+/// Whether it can be used, as far as this rank knows.
+bool isWell(taccComm_t comm) {
+  taccResult_t state = taccSuccess;
+  return comm != nullptr && taccCommGetAsyncError(comm, &state) == taccSuccess && state == taccSuccess;
+}
+
+/// Whether it holds on all ranks.
+bool holdsOnAll(bool here, MPI_Comm mpi) {
+  int mine = here ? 1 : 0, all = 0;
+  reduceOfAll(&mine, &all, 1, MPI_INT, MPI_MIN, mpi);
+  return all != 0;
 }
 
 // Ranks that have no communicator of tacc's to split one off meet by sockets, which takes some milliseconds: as long as
@@ -76,24 +95,32 @@ bool Communicators::hasAllRanks(MPI_Comm mpi) const noexcept {
   return isInOrder_ && PMPI_Comm_compare(mpi, MPI_COMM_WORLD, &likeness) == MPI_SUCCESS && likeness != MPI_UNEQUAL;
 }
 
-/// All ranks make these in one order: no call on one of them ends before all have come to it.
-taccResult_t Communicators::joinOfAll(Communicator& communicator) {
-  if (stem_.tacc == nullptr) {
-    const taccResult_t result = joinByMeeting(communicator);
-    if (result != taccSuccess) return result;
-    const taccConfig_t config = configOf(stem_, progressMpi);
-    return taccCommSplit(communicator.tacc, 0, stem_.rank, &stem_.tacc, &config);
-  }
-  const taccConfig_t config = configOf(communicator, progressMpi);
-  return taccCommSplit(stem_.tacc, 0, communicator.rank, &communicator.tacc, &config);
+/// The first of all ranks. They make such ones in one order: no call on one of them ends before all have come to it.
+taccResult_t Communicators::joinWithStem(Communicator& communicator) {
+  const taccResult_t result = joinByMeeting(communicator);
+  if (result != taccSuccess) return result;
+  dropStem();
+  const taccConfig_t config = configOf(stem_, progressMpi);
+  return taccCommSplit(communicator.tacc, 0, stem_.rank, &stem_.tacc, &config);
 }
 
-void Communicators::open(bool usesMpiTransport) {
+/// Its ranks are all here, and nowhere else: messages that go between two of them are of this communicator.
+taccResult_t Communicators::joinByStem(Communicator& communicator) {
+  const std::vector<int> members = membersOf(communicator.mpi, communicator.ranks);
+  const taccConfig_t config = configOf(communicator, progressMpi);
+  return taccCommCreateGroup(stem_.tacc, members.data(), communicator.ranks, &communicator.tacc, &config);
+}
+
+void Communicators::dropStem() noexcept {
+  if (stem_.tacc != nullptr) taccCommAbort(stem_.tacc);
+  stem_.tacc = nullptr;
+}
+
+void Communicators::open(bool usesMpiTransport, bool isInOrder) {
   if (usesMpiTransport) messages_.open();
   learnHowMpiYields();
-  int level = MPI_THREAD_MULTIPLE;
-  // Communicators over MPI's messages are not split off others.
-  isInOrder_ = !usesMpiTransport && PMPI_Query_thread(&level) == MPI_SUCCESS && level != MPI_THREAD_MULTIPLE;
+  // Communicators over MPI's messages are not parts of others.
+  isInOrder_ = isInOrder && !usesMpiTransport;
   PMPI_Comm_rank(MPI_COMM_WORLD, &stem_.rank);
   endingOnes_.passed = Passed::noCommunicator;
   PMPI_Comm_create_keyval(MPI_COMM_NULL_COPY_FN, forget, &key_, this);
@@ -175,23 +202,23 @@ bool Communicators::leavesFirst(Communicator& communicator) const noexcept {
 }
 
 void Communicators::join(Communicator& communicator) noexcept {
-  const bool isOfAll = hasAllRanks(communicator.mpi), meets = !isOfAll || stem_.tacc == nullptr;
-  const bool hasRoom = !meets || hasFilesToMeet();
+  const bool hasStem = holdsOnAll(isInOrder_ && isWell(stem_.tacc), communicator.mpi);
+  const bool makesStem = !hasStem && hasAllRanks(communicator.mpi);
+  const bool hasRoom = hasStem || hasFilesToMeet();
   // After this all are here: whoever joins owes nobody of them the progress of a message.
   if (const auto speaker = firstInTrouble(communicator, hasRoom ? taccSuccess : taccSystemError)) {
     leaveToMpi(communicator, *speaker, describeNoFiles());
     return;
   }
   PMPI_Irecv(nullptr, 0, MPI_BYTE, 0, 0, self_, &communicator.never);
-  const taccResult_t result = isOfAll ? joinOfAll(communicator) : joinByMeeting(communicator);
+  const taccResult_t result = hasStem     ? joinByStem(communicator)
+                              : makesStem ? joinWithStem(communicator)
+                                          : joinByMeeting(communicator);
   const std::string why = result == taccSuccess ? "" : taccGetLastError(nullptr);
   const std::optional<int> speaker = firstInTrouble(communicator, result);
   if (!speaker) return;
-  if (isOfAll) {  // some may have it and some not
-    isInOrder_ = false;
-    if (stem_.tacc != nullptr) taccCommAbort(stem_.tacc);
-    stem_.tacc = nullptr;
-  }
+  if (hasStem || makesStem) dropStem();  // some may have it and some not
+  if (makesStem) isInOrder_ = false;     // others may do without
   SharedMessages::keepRange(communicator);
   if (communicator.tacc != nullptr) taccCommAbort(communicator.tacc);
   communicator.tacc = nullptr;

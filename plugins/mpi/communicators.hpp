@@ -54,7 +54,8 @@ class Communicators {
  public:
   /// MPI is initialized. Local, but for duplicates of MPI_COMM_SELF and, with `usesMpiTransport`, of the world, where
   /// it is the same on all ranks.
-  void open(bool usesMpiTransport);
+  /// `isInOrder`: on every rank calls come one after the other.
+  void open(bool usesMpiTransport, bool isInOrder);
   /// MPI is about to be finalized: destroys what is left, in the order in which it was made.
   void close() noexcept;
 
@@ -87,8 +88,10 @@ class Communicators {
  private:
   static int forget(MPI_Comm mpi, int key, void* attribute, void* self) noexcept;
   static void progressMpi(void* communicator);
-  taccResult_t joinOfAll(Communicator& communicator);
   taccResult_t joinByMeeting(Communicator& communicator);
+  taccResult_t joinWithStem(Communicator& communicator);
+  taccResult_t joinByStem(Communicator& communicator);
+  void dropStem() noexcept;
   bool hasAllRanks(MPI_Comm mpi) const noexcept;
   Communicator* look(MPI_Comm mpi, const CallingThread& thread) noexcept;
   void remove(Communicator* communicator) noexcept;
@@ -98,10 +101,11 @@ class Communicators {
   int key_ = MPI_KEYVAL_INVALID;
   MPI_Comm self_ = MPI_COMM_NULL;  // of the messages that nobody sends
   SharedMessages messages_;        // open where tacc sends in MPI's messages
-  // Of all ranks, for nothing but to split others off it, which costs less than to meet. Null before there is one, and
-  // where threads may come to it in different orders.
+  // Of all ranks, for nothing but to make others of its ranks, which costs less than to meet. Null before there is one,
+  // where threads may come to it in different orders, and where this rank has seen it fail.
   Communicator stem_;
-  bool isInOrder_ = false;  // calls come one after the other in each process, and so in one order on all ranks
+  bool isInOrder_ = false;  // calls come one after the other in each process, and so in one order on all ranks; the
+                            // same on all
   std::mutex mutex_;
   std::vector<std::unique_ptr<Communicator>> all_;
   Communicator endingOnes_;  // what look() says of them

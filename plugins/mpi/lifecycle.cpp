@@ -170,15 +170,19 @@ void agreeOnUse() {
   // The least of each; of bytes the most.
   const LeastBytes bytes = leastBytes.value_or(LeastBytes{INT_MAX, INT_MAX});
   const std::string wrapper = self.passAllOn == nullptr ? "" : wrapperOfCompletions(self.passAllOn);
-  std::array<int, 8> mine{isWanted && packsPlainly,
+  // Ranks may have asked for different ones. With the highest on any rank no order of the calls is relied on.
+  int level = MPI_THREAD_MULTIPLE;
+  PMPI_Query_thread(&level);
+  std::array<int, 9> mine{isWanted && packsPlainly,
                           usesMpiTransport,
                           !isWanted,
                           -bytes.summed,
                           contests,
                           -bytes.moved,
                           wrong ? rank : INT_MAX,
-                          wrapper.empty() ? INT_MAX : rank};
-  std::array<int, 8> least{};
+                          wrapper.empty() ? INT_MAX : rank,
+                          level != MPI_THREAD_MULTIPLE};
+  std::array<int, 9> least{};
   reduceOfAll(mine.data(), least.data(), static_cast<int>(mine.size()), MPI_INT, MPI_MIN, MPI_COMM_WORLD);
   if (wrong && least[6] == rank)
     std::fprintf(stderr, "tacc: %s is \"%s\" on rank %d; it must be %s. All calls go to MPI\n", wrong->variable,
@@ -189,10 +193,8 @@ void agreeOnUse() {
   if (!self.isActive) return;
   if (least[7] == rank)
     std::fprintf(stderr, "tacc: %s on rank %d, so collectives with requests go to MPI\n", wrapper.c_str(), rank);
-  int level = MPI_THREAD_MULTIPLE;
-  PMPI_Query_thread(&level);
   self.report.open(level == MPI_THREAD_MULTIPLE, self.reports);
-  self.communicators.open(least[1] != 0);
+  self.communicators.open(least[1] != 0, least[8] != 0);
   self.requests.open();
   // Over MPI's messages the thread that carries a collective on would have to call MPI.
   self.takesRequests = least[1] == 0 && least[7] == INT_MAX;

@@ -90,6 +90,52 @@ taccResult_t join(const char* function, taccComm_t* comm, const JoinArguments& a
   return goesOn ? taccInProgress : result;
 }
 
+/// The ranks of a list that a communicator can be made of by `comm`.
+std::vector<int> checkMembers(const taccComm& comm, const int* ranks, int count) {
+  tacc::checkPointer(ranks, "ranks");
+  if (count < 1) tacc::fail(taccInvalidArgument, "nranks is {}; it must be at least 1", count);
+  const int all = comm.communicator->ranks();
+  std::vector<int> members(ranks, ranks + count);
+  std::vector<bool> isThere(static_cast<std::size_t>(all));
+  for (int i = 0; i < count; ++i) {
+    const int rank = ranks[i];
+    if (rank < 0 || rank >= all)
+      tacc::fail(taccInvalidArgument, "ranks[{}] is {}; it must be in [0, {}), the ranks of comm", i, rank, all);
+    if (isThere[static_cast<std::size_t>(rank)])
+      tacc::fail(taccInvalidArgument, "ranks[{}] is {}, which is in the list before", i, rank);
+    isThere[static_cast<std::size_t>(rank)] = true;
+  }
+  if (!isThere[static_cast<std::size_t>(comm.rank.load())])
+    tacc::fail(taccInvalidArgument, "the list has no rank {}, which calls: only ranks that are in it do",
+               comm.rank.load());
+  return members;
+}
+
+/// Makes a part of `comm` by `divide(communicator)`, or has the group that is open do so.
+template <class Divide>
+void makePart(const char* function, taccComm_t comm, taccComm_t* newcomm, Divide divide) {
+  auto make = [comm, divide = std::move(divide)] {
+    std::unique_ptr<Communicator> part;
+    tacc::runWithRoom([&] {
+      const tacc::InsideFor call(*comm);
+      part = divide(*comm->communicator);
+    });
+    return part;
+  };
+  if (tacc::groupIsOpen()) {
+    tacc::recordCreation(comm, function,
+                         std::make_unique<tacc::Creation>(tacc::Creation{newcomm, std::move(make), nullptr}));
+    return;
+  }
+  comm->waitForStreams();
+  auto made = make();
+  *newcomm = made ? tacc::makeHandle(std::move(made)) : nullptr;
+}
+
+tacc::CommConfig configOfPart(const taccComm& comm, const taccConfig_t* config) {
+  return config != nullptr ? tacc::checkConfig(config) : comm.communicator->config();
+}
+
 /// Waits for the communicator's work and moves it to `next`, unless another thread aborts it first.
 void end(taccComm& comm, Life next) {
   tacc::checkNotInGroup(comm);
@@ -142,23 +188,21 @@ taccResult_t taccCommSplit(taccComm_t comm, int color, int key, taccComm_t* newc
     if (color < TACC_SPLIT_NOCOLOR) {
       tacc::fail(taccInvalidArgument, "color is {}; it must be at least 0, or TACC_SPLIT_NOCOLOR", color);
     }
-    tacc::CommConfig checked = config != nullptr ? tacc::checkConfig(config) : comm->communicator->config();
-    auto make = [comm, color, key, checked = std::move(checked)] {
-      std::unique_ptr<Communicator> part;
-      tacc::runWithRoom([&] {
-        const tacc::InsideFor call(*comm);
-        part = comm->communicator->split(color, key, checked);
-      });
-      return part;
-    };
-    if (tacc::groupIsOpen()) {
-      tacc::recordCreation(comm, "taccCommSplit",
-                           std::make_unique<tacc::Creation>(tacc::Creation{newcomm, std::move(make), nullptr}));
-      return;
-    }
-    comm->waitForStreams();
-    auto made = make();
-    *newcomm = made ? tacc::makeHandle(std::move(made)) : nullptr;
+    makePart("taccCommSplit", comm, newcomm, [color, key, config = configOfPart(*comm, config)](Communicator& whole) {
+      return whole.split(color, key, config);
+    });
+  });
+}
+
+taccResult_t taccCommCreateGroup(taccComm_t comm, const int* ranks, int nranks, taccComm_t* newcomm,
+                                 const taccConfig_t* config) {
+  return guardCall("taccCommCreateGroup", comm, [&] {
+    const Entry entry(comm);
+    tacc::checkPointer(newcomm, "newcomm");
+    makePart("taccCommCreateGroup", comm, newcomm,
+             [members = checkMembers(*comm, ranks, nranks), config = configOfPart(*comm, config)](Communicator& whole) {
+               return whole.makeGroup(members, config);
+             });
   });
 }
 
@@ -220,7 +264,7 @@ taccResult_t taccCommShrink(taccComm_t comm, const int* excludeRanksList, int ex
     if (excludeRanksCount > 0) tacc::checkPointer(excludeRanksList, "excludeRanksList");
     if (shrinkFlags != 0)
       tacc::fail(taccInvalidArgument, "shrinkFlags is {}; no flag is known, it must be 0", shrinkFlags);
-    const tacc::CommConfig checked = config != nullptr ? tacc::checkConfig(config) : comm->communicator->config();
+    const tacc::CommConfig checked = configOfPart(*comm, config);
     const std::span excluded(excludeRanksList, static_cast<std::size_t>(excludeRanksCount));
     std::unique_ptr<Communicator> made;
     tacc::runWithRoom([&] {

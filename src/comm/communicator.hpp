@@ -89,6 +89,8 @@ class Communicator {
   virtual void exchange(std::span<const PointToPoint> operations) = 0;
   /// Collective. Null for a negative color.
   virtual std::unique_ptr<Communicator> split(int color, int key, const CommConfig& config) = 0;
+  /// Collective over `members` alone, who say the same; this rank is one of them.
+  virtual std::unique_ptr<Communicator> makeGroup(std::span<const int> members, const CommConfig& config) = 0;
 
   /// A communicator of those that are left, also after an Error. Collective over the survivors; `excluded` ranks are
   /// left out even if they live. Throws taccInvalidUsage among threads, which end together.

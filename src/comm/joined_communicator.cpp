@@ -1,13 +1,18 @@
 #include "comm/joined_communicator.hpp"
 
+#include <fmt/ranges.h>
+
 #include <algorithm>
+#include <array>
 #include <chrono>
+#include <cstring>
 #include <thread>
 #include <vector>
 
 #include "comm/call_demands.hpp"
 #include "core/error.hpp"
 #include "core/exceptions.hpp"
+#include "topology/model/digest.hpp"
 
 namespace tacc {
 namespace {
@@ -49,6 +54,47 @@ JoinedCommunicator::Group JoinedCommunicator::groupIn(std::vector<SplitWish> wis
   std::vector<int> members;
   for (const SplitWish& wish : wishes) members.push_back(wish.rank);
   return {static_cast<int>(place), static_cast<int>(wishes.size()), wishes.front().rank, std::move(members)};
+}
+
+JoinedCommunicator::Group JoinedCommunicator::groupOf(std::span<const int> members) const {
+  const auto place = std::ranges::find(members, rank()) - members.begin();
+  return {static_cast<int>(place), static_cast<int>(members.size()), members.front(), {members.begin(), members.end()}};
+}
+
+/// The leader hears whom the others mean before it answers: answers are as long as the group.
+void JoinedCommunicator::exchangeAmong(const Group& group, std::span<const std::byte> mine, std::span<std::byte> all) {
+  Digest digest;
+  for (const int member : group.members) digest.add(static_cast<std::uint64_t>(member));
+  const std::uint64_t meant = digest.value();
+  std::vector<std::byte> told(sizeof meant + mine.size());
+  std::memcpy(told.data(), &meant, sizeof meant);
+  std::memcpy(told.data() + sizeof meant, mine.data(), mine.size());
+  if (group.rank != 0) {
+    const PointToPoint tell{true, group.leader, told.data(), told.size(), taccUint8};
+    const PointToPoint hear{false, group.leader, all.data(), all.size(), taccUint8};
+    exchangeNow(std::array{tell, hear});
+    return;
+  }
+  const auto others = static_cast<std::size_t>(group.ranks) - 1;
+  std::vector<std::byte> heard(others * told.size());
+  std::vector<PointToPoint> inward, outward;
+  for (std::size_t i = 0; i < others; ++i) {
+    const int member = group.members[i + 1];
+    inward.push_back({false, member, heard.data() + i * told.size(), told.size(), taccUint8});
+    outward.push_back({true, member, all.data(), all.size(), taccUint8});
+  }
+  exchangeNow(inward);
+  std::memcpy(all.data(), mine.data(), mine.size());
+  for (std::size_t i = 0; i < others; ++i) {
+    const std::byte* const one = heard.data() + i * told.size();
+    if (std::memcmp(one, &meant, sizeof meant) != 0)
+      fail(taccInvalidUsage,
+           "rank {} makes a communicator of the ranks {}, and rank {} one of others: the list must be the same on all "
+           "of them",
+           rank(), fmt::join(group.members, " "), group.members[i + 1]);
+    std::memcpy(all.data() + (i + 1) * mine.size(), one + sizeof meant, mine.size());
+  }
+  exchangeNow(outward);
 }
 
 std::unique_ptr<Communicator> JoinedCommunicator::joinPart(const taccUniqueId& id, int ranks, int newRank,

@@ -147,7 +147,7 @@ class JoinedCommunicator : public Communicator {
     return all;
   }
 
-  /// Whom this rank is with after a split.
+  /// Whom this rank is with in a part.
   struct Group {
     int rank;  // this one's new number
     int ranks;
@@ -162,6 +162,16 @@ class JoinedCommunicator : public Communicator {
   Group gatherGroup(int color, int key);
   /// That of this rank, from what all have asked, by rank.
   Group groupIn(std::vector<SplitWish> wishes) const;
+  /// That of `members`, of whom this rank is one.
+  Group groupOf(std::span<const int> members) const;
+  /// Of the library's own, by messages that only the group's ranks take part in: every one gives a value, gets all, by
+  /// new rank. Throws taccInvalidUsage where they do not mean the same group.
+  template <class T>
+  std::vector<T> gatherAmong(const Group& group, const T& mine) {
+    std::vector<T> all(static_cast<std::size_t>(group.ranks));
+    exchangeAmong(group, std::as_bytes(std::span(&mine, 1)), std::as_writable_bytes(std::span(all)));
+    return all;
+  }
 
   /// Joins a part of this communicator, looking after the whole meanwhile (`watch`). A rank that has not what it needs
   /// to join fails the whole: the others of the part would wait for it, and know of it nothing but that.
@@ -172,6 +182,7 @@ class JoinedCommunicator : public Communicator {
   void note(std::string text) { recorder_.note(std::move(text)); }
 
  private:
+  void exchangeAmong(const Group& group, std::span<const std::byte> mine, std::span<std::byte> all);
   /// Of a wish. Cost: the first time that of meets().
   std::string_view wished(Collective collective, const PlanDemands& demands);
   std::string_view steeredByWish(const Call& call);

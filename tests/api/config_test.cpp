@@ -222,5 +222,35 @@ TEST(Init, Split) {
   EXPECT_EQ(taccCommDestroy(comm), taccSuccess);
 }
 
+TEST(Init, Group) {
+  FakeWorld world;
+  taccComm_t comm = world.make(2, 4, CommConfig());
+  const auto refused = [&](const std::vector<int>& ranks, const char* why) {
+    taccComm_t group = nullptr;
+    EXPECT_EQ(taccCommCreateGroup(comm, ranks.data(), static_cast<int>(ranks.size()), &group, nullptr),
+              taccInvalidArgument);
+    EXPECT_THAT(std::string(taccGetLastError(comm)), HasSubstr(why));
+  };
+  refused({}, "is NULL");
+  refused({2, 4}, "ranks[1] is 4; it must be in [0, 4)");
+  refused({-1, 2}, "ranks[0] is -1");
+  refused({2, 3, 2}, "ranks[2] is 2, which is in the list before");
+  refused({0, 3}, "the list has no rank 2, which calls");
+  const int members[] = {3, 2};
+  EXPECT_EQ(taccCommCreateGroup(comm, members, 0, &comm, nullptr), taccInvalidArgument);
+  EXPECT_THAT(std::string(taccGetLastError(comm)), HasSubstr("nranks is 0"));
+  EXPECT_EQ(taccCommCreateGroup(comm, members, 2, nullptr, nullptr), taccInvalidArgument);
+  EXPECT_TRUE(world.events().empty());
+  taccComm_t group = nullptr;
+  ASSERT_EQ(taccCommCreateGroup(comm, members, 2, &group, nullptr), taccSuccess);
+  int rank = -1, ranks = 0;
+  EXPECT_EQ(taccCommUserRank(group, &rank), taccSuccess);
+  EXPECT_EQ(taccCommCount(group, &ranks), taccSuccess);
+  EXPECT_EQ(rank, 1);
+  EXPECT_EQ(ranks, 2);
+  EXPECT_EQ(taccCommDestroy(group), taccSuccess);
+  EXPECT_EQ(taccCommDestroy(comm), taccSuccess);
+}
+
 }  // namespace
 }  // namespace tacc::test

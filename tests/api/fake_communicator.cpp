@@ -1,5 +1,6 @@
 #include "fake_communicator.hpp"
 
+#include <algorithm>
 #include <chrono>
 #include <cstring>
 
@@ -125,6 +126,17 @@ std::unique_ptr<Communicator> FakeCommunicator::split(int color, int key, const 
   world_.pass(rank());
   if (color < 0) return nullptr;
   return std::make_unique<FakeCommunicator>(world_, key, ranks(), config);
+}
+
+std::unique_ptr<Communicator> FakeCommunicator::makeGroup(std::span<const int> members, const CommConfig& config) {
+  Event event;
+  event.what = "group";
+  event.rank = rank();
+  event.config = config;
+  world_.record(std::move(event));
+  world_.pass(rank());
+  const auto place = std::ranges::find(members, rank()) - members.begin();
+  return std::make_unique<FakeCommunicator>(world_, static_cast<int>(place), static_cast<int>(members.size()), config);
 }
 
 void FakeCommunicator::abort(const std::string& why) noexcept { world_.breakRank(rank(), taccRemoteError, why); }

@@ -15,7 +15,7 @@ namespace tacc::test {
 
 /// What a fake was asked to do.
 struct Event {
-  std::string what;  // "run", "exchange", "split", "shrink", "register", "deregister"
+  std::string what;  // "run", "exchange", "split", "group", "shrink", "register", "deregister"
   int rank = 0;
   Call call;
   std::vector<std::byte> factor;  // the eight bytes that call.factor pointed to
@@ -73,6 +73,7 @@ class FakeCommunicator : public Communicator {
   void run(const Call& call) override;
   void exchange(std::span<const PointToPoint> operations) override;
   std::unique_ptr<Communicator> split(int color, int key, const CommConfig& config) override;
+  std::unique_ptr<Communicator> makeGroup(std::span<const int> members, const CommConfig& config) override;
   std::unique_ptr<Communicator> shrink(std::span<const int> excluded, const CommConfig& config) override;
   Agreed agree(std::uint32_t flags) override { return {flags & 6, {}}; }
   void endRecovery() noexcept override {}

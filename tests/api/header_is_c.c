@@ -13,6 +13,7 @@ static const struct {
   taccResult_t (*getLaunch)(const char**, int*, int*);
   taccResult_t (*commInitAll)(taccComm_t*, int, const int*);
   taccResult_t (*commSplit)(taccComm_t, int, int, taccComm_t*, const taccConfig_t*);
+  taccResult_t (*commCreateGroup)(taccComm_t, const int*, int, taccComm_t*, const taccConfig_t*);
   taccResult_t (*commFinalize)(taccComm_t);
   taccResult_t (*commDestroy)(taccComm_t);
   taccResult_t (*commAbort)(taccComm_t);
@@ -70,6 +71,7 @@ static const struct {
     taccGetLaunch,
     taccCommInitAll,
     taccCommSplit,
+    taccCommCreateGroup,
     taccCommFinalize,
     taccCommDestroy,
     taccCommAbort,

@@ -99,6 +99,38 @@ TEST_P(HostParts, takeFewDescriptors) {
   });
 }
 
+/// Made by their ranks alone, on one host and on several, over the connections of the whole.
+TEST_P(HostParts, canBeMadeOfSomeRanks) {
+  const VirtualCluster& cluster = fourHosts();
+  runOnHosts(cluster, hosts(), [&](taccComm_t comm, int rank) {
+    talkToAll(comm);
+    std::vector<taccComm_t> made;
+    // Every second rank backwards, all but the first, and pairs of neighbours in a ring.
+    std::vector<std::vector<int>> groups(2);
+    for (int other = ranks() - 1; other >= 0; --other) {
+      if (other % 2 == 0) groups[0].push_back(other);
+      if (other > 0) groups[1].insert(groups[1].begin(), other);
+      if (ranks() > 2) groups.push_back({other, (other + 1) % ranks()});
+    }
+    std::uint64_t seed = 0;
+    for (const std::vector<int>& members : groups) {
+      ++seed;
+      const auto place = std::ranges::find(members, rank) - members.begin();
+      if (place == std::ssize(members)) continue;
+      taccComm_t group = nullptr;
+      ASSERT_EQ(taccCommCreateGroup(comm, members.data(), static_cast<int>(members.size()), &group, nullptr),
+                taccSuccess)
+          << taccGetLastError(comm);
+      EXPECT_EQ(rankIn(group), place);
+      EXPECT_EQ(ranksOf(group), std::ssize(members));
+      EXPECT_EQ(runPrograms(group, seed, 1), "");
+      made.push_back(group);
+    }
+    talkToAll(comm);
+    for (const taccComm_t group : made) EXPECT_EQ(taccCommDestroy(group), taccSuccess);
+  });
+}
+
 /// A part that is to have other settings has connections of its own, and shares them with its own parts.
 TEST_P(HostParts, withOtherSettingsHaveTheirOwnConnections) {
   if (!sharesConnections()) GTEST_SKIP();

@@ -25,6 +25,14 @@ inline taccComm_t split(taccComm_t comm, int color, int key) {
   return part;
 }
 
+/// Of ranks of `comm`, who alone call it.
+inline taccComm_t createGroup(taccComm_t comm, const std::vector<int>& ranks) {
+  taccComm_t group = nullptr;
+  EXPECT_EQ(taccCommCreateGroup(comm, ranks.data(), static_cast<int>(ranks.size()), &group, nullptr), taccSuccess)
+      << taccGetLastError(comm);
+  return group;
+}
+
 /// A communicator, and who is in it by the numbers of the first one.
 struct Part {
   taccComm_t comm;

@@ -20,7 +20,21 @@
 namespace tacc::test {
 namespace {
 
-/// Draws what all ranks do alike: splits of whatever there is, sums on any, and ends of any, parents before children.
+/// Ranks of a part, in any order, and the communicator that they make among themselves, null for others.
+Part drawGroup(const Part& from, int self, std::mt19937& random) {
+  std::vector<int> order;
+  for (std::size_t i = 0; i < from.members.size(); ++i) order.push_back(static_cast<int>(i));
+  std::ranges::shuffle(order, random);
+  order.resize(1 + random() % order.size());
+  Part group{nullptr, {}};
+  for (const int place : order) group.members.push_back(from.members[static_cast<std::size_t>(place)]);
+  if (from.comm != nullptr && std::ranges::find(group.members, self) != group.members.end())
+    group.comm = createGroup(from.comm, order);
+  return group;
+}
+
+/// Draws what all ranks do alike: splits of whatever there is, groups of some of its ranks, sums on any, and ends of
+/// any, parents before children.
 void runDrawnProgram(taccComm_t whole, int self, int ranks, unsigned seed) {
   constexpr int steps = 60;
   constexpr std::size_t lengths[] = {1, 100, 4000, 300000};
@@ -63,6 +77,8 @@ void runDrawnProgram(taccComm_t whole, int self, int ranks, unsigned seed) {
         EXPECT_EQ(taccCommDestroy(from.comm), taccSuccess);
       }
       parts.erase(parts.begin() + static_cast<std::ptrdiff_t>(at));
+    } else if (what < 6) {
+      parts.push_back(drawGroup(from, self, random));
     } else {
       const std::size_t count = lengths[draw(3)];
       if (from.comm != nullptr) expectWorks(from, self, count);
@@ -116,6 +132,49 @@ TEST_P(NodeSplit, ATuningFileThatCannotBeReadIsToldToAllAndEndsNothing) {
   });
 }
 
+/// Groups that overlap, each made while ranks outside of it do something else.
+TEST_P(NodeSplit, GroupsAreMadeByTheirRanksAlone) {
+  runRanks(GetParam(), 4, [](taccComm_t comm, int rank) {
+    std::vector<Part> made;
+    for (const std::vector<int>& members : {std::vector{2, 0}, {1, 3}, {3}, {0, 1, 2}, {3, 0}}) {
+      if (std::ranges::find(members, rank) == members.end()) continue;
+      made.push_back({createGroup(comm, members), members});
+      expectWorks(made.back(), rank, 5000);
+    }
+    expectWorks({comm, {0, 1, 2, 3}}, rank, 100);
+    for (const Part& one : made) {
+      expectWorks(one, rank, 3);
+      EXPECT_EQ(taccCommDestroy(one.comm), taccSuccess);
+    }
+  });
+}
+
+TEST_P(NodeSplit, RanksThatMeanAnotherGroupAreNamed) {
+  runRanks(GetParam(), 3, [](taccComm_t comm, int rank) {
+    const std::vector<int> all{0, 1, 2}, others{0, 2};
+    const std::vector<int>& members = rank == 2 ? others : all;
+    taccComm_t group = nullptr;
+    EXPECT_NE(taccCommCreateGroup(comm, members.data(), static_cast<int>(members.size()), &group, nullptr),
+              taccSuccess);
+    EXPECT_NE(std::strstr(taccGetLastError(comm), "of the ranks 0 1 2, and rank 2 one of others"), nullptr)
+        << taccGetLastError(comm);
+  });
+}
+
+/// What all of them share, and where they have to meet.
+TEST_P(NodeSplit, GroupsWithAnotherEnvironmentMeet) {
+  if (GetParam() == RankKind::threads) GTEST_SKIP() << "the environment is the process's";
+  runRanks(GetParam(), 3, [](taccComm_t comm, int rank) {
+    ::setenv("TACC_CHUNK_SIZE", "65536", 1);
+    if (rank != 1) {
+      const Part group{createGroup(comm, {2, 0}), {2, 0}};
+      expectWorks(group, rank, 5000);
+      EXPECT_EQ(taccCommDestroy(group.comm), taccSuccess);
+    }
+    expectWorks({comm, {0, 1, 2}}, rank, 100);
+  });
+}
+
 INSTANTIATE_TEST_SUITE_P(Kinds, NodeSplit, testing::Values(RankKind::processes, RankKind::threads),
                          [](const testing::TestParamInfo<RankKind>& kind) {
                            return std::string(kind.param == RankKind::processes ? "Processes" : "Threads");
@@ -132,7 +191,10 @@ TEST(NodeSplitCost, AThousandPartsFitIntoTheUsualLimitOfDescriptors) {
     std::vector<taccComm_t> comms;
     const double start = now();
     for (int i = 0; i < children; ++i) {
-      comms.push_back(split(i % 7 == 6 ? comms.back() : whole, 0, i % 2 == 0 ? rank : -rank));
+      if (i % 3 == 2)
+        comms.push_back(createGroup(whole, {1, 0}));
+      else
+        comms.push_back(split(i % 7 == 6 ? comms.back() : whole, 0, i % 2 == 0 ? rank : -rank));
       ASSERT_NE(comms.back(), nullptr) << i;
     }
     report.value = (now() - start) / children;

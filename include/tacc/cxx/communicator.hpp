@@ -86,6 +86,11 @@ class Communicator : public CommunicatorView {
     taccComm_t part = nullptr;
     return made(taccCommSplit(comm_, color, key, &part, config), part);
   }
+  /// Of `ranks`, who alone call it (taccCommCreateGroup).
+  Communicator createGroup(std::span<const int> ranks, const taccConfig_t* config = nullptr) const {
+    taccComm_t group = nullptr;
+    return made(taccCommCreateGroup(comm_, ranks.data(), static_cast<int>(ranks.size()), &group, config), group);
+  }
   /// Of the ranks that are left.
   Communicator shrink(std::span<const int> excluded = {}, const taccConfig_t* config = nullptr) const {
     taccComm_t rest = nullptr;

@@ -1,5 +1,6 @@
 #include "comm/cluster/cluster_communicator.hpp"
 
+#include <algorithm>
 #include <utility>
 
 #include "comm/bootstrap/unique_id.hpp"
@@ -219,6 +220,46 @@ std::unique_ptr<Communicator> ClusterCommunicator::split(int color, int key, con
   // The id names addresses of the host that made it, so rank 0 of each group makes its own.
   const auto ids = gatherValues(color >= 0 && group.rank == 0 ? makeUniqueId() : taccUniqueId{});
   if (color < 0) return nullptr;
+  const taccUniqueId& id = ids[static_cast<std::size_t>(group.leader)];
+  return joinGroup(std::move(group), id, config);
+}
+
+std::unique_ptr<Communicator> ClusterCommunicator::makeGroup(std::span<const int> members, const CommConfig& config) {
+  const DefaultArithmetic arithmetic;
+  Group group = groupOf(members);
+  if (isOnThisHost(group)) return makeInside(group, config);
+  std::vector<taccUniqueId> ids;
+  try {
+    ids = gatherAmong(group, group.rank == 0 ? makeUniqueId() : taccUniqueId{});
+  } catch (...) {
+    reportFailure();
+  }
+  return joinGroup(std::move(group), ids.front(), config);
+}
+
+bool ClusterCommunicator::isOnThisHost(const Group& group) const {
+  return node_ && std::ranges::all_of(group.members, [this](int member) { return hosts_.hostOf(member) == host_; });
+}
+
+/// Through what they share already.
+std::unique_ptr<Communicator> ClusterCommunicator::makeInside(const Group& group, const CommConfig& config) {
+  CommConfig known = config;
+  known.topology = topology_;
+  std::vector<int> locals;
+  for (const int member : group.members) locals.push_back(hosts_.localOf(member));
+  try {
+    endpoint_.checkInterrupt();
+    if (asyncError_.load() != taccSuccess) failAgain();
+    endpoint_.beginIdle();
+    return node_->makeGroup(locals, known);
+  } catch (...) {
+    reportFailure();
+  }
+}
+
+std::unique_ptr<Communicator> ClusterCommunicator::joinGroup(Group group, const taccUniqueId& id,
+                                                             const CommConfig& config) {
+  if (isOnThisHost(group)) return makeInside(group, config);
   CommConfig known = config;
   known.topology = topology_;
   known.isPart = true;
@@ -226,9 +267,9 @@ std::unique_ptr<Communicator> ClusterCommunicator::split(int color, int key, con
       LentConnections{endpoint_.transport(), transportName_, transportSettings_, std::move(group.members)});
   const auto watch = [this] {
     endpoint_.checkInterrupt();
-    control_->poll([] { return std::string("was in taccCommSplit"); });
+    control_->poll([] { return std::string("was making a part of the communicator"); });
   };
-  return joinPart(ids[static_cast<std::size_t>(group.leader)], group.ranks, group.rank, known, watch);
+  return joinPart(id, group.ranks, group.rank, known, watch);
 }
 
 }  // namespace tacc

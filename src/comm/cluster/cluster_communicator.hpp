@@ -53,6 +53,7 @@ class ClusterCommunicator final : public JoinedCommunicator {
 
   void exchangeNow(std::span<const PointToPoint> operations) override;
   std::unique_ptr<Communicator> split(int color, int key, const CommConfig& config) override;
+  std::unique_ptr<Communicator> makeGroup(std::span<const int> members, const CommConfig& config) override;
   void abort(const std::string& why) noexcept override;
   void failWith(const Error& error) noexcept override;
   taccResult_t asyncError() const noexcept override;
@@ -113,6 +114,9 @@ class ClusterCommunicator final : public JoinedCommunicator {
   void noteFailure(const Error& error) const noexcept;
   std::optional<Error> cause() const;
   [[noreturn]] void failAgain() const;
+  bool isOnThisHost(const Group& group) const;
+  std::unique_ptr<Communicator> makeInside(const Group& group, const CommConfig& config);
+  std::unique_ptr<Communicator> joinGroup(Group group, const taccUniqueId& id, const CommConfig& config);
 
   std::vector<RankIdentity> who_;
   HostMap hosts_;

@@ -35,6 +35,7 @@ class NodeCommunicator final : public JoinedCommunicator {
   void exchangeNow(std::span<const PointToPoint> operations) override;
   bool updateNow(const DirectUpdate& update) override;
   std::unique_ptr<Communicator> split(int color, int key, const CommConfig& config) override;
+  std::unique_ptr<Communicator> makeGroup(std::span<const int> members, const CommConfig& config) override;
   void abort(const std::string& why) noexcept override;
   void failWith(const Error& error) noexcept override;
   taccResult_t asyncError() const noexcept override;
@@ -84,7 +85,7 @@ class NodeCommunicator final : public JoinedCommunicator {
   /// Tells all ranks of the exception that is being handled, and throws it as an Error.
   [[noreturn]] void reportFailure();
 
-  // A part of it, in node_split.cpp:
+  // A part of it, in node_split.cpp and node_part.cpp:
   struct PartWish;
   /// What all ranks of the part bring along, beside their number.
   struct PartTerms {
@@ -96,6 +97,18 @@ class NodeCommunicator final : public JoinedCommunicator {
   /// Whether all parts can be made of what this communicator has; equal on all ranks.
   bool canShare(const std::vector<PartWish>& wishes) const;
   std::unique_ptr<Communicator> splitThreads(const Group& group, int color, const CommConfig& part);
+  std::unique_ptr<Communicator> makeThreadGroup(const Group& group, const CommConfig& part);
+  /// What a call that makes a part has to do with it.
+  struct Making {
+    Membership share;
+    std::shared_ptr<Presence> presence;
+    std::unique_ptr<NodeCommunicator> made;
+    std::optional<Error> problem;  // told once nobody waits for this rank any more
+  };
+  /// Makes the part of this rank of what this communicator has. `making` outlives a failure until that is told: a rank
+  /// that left its part before would be missed there without a reason. A part that waits for a rank looks after this
+  /// communicator, where that one's trouble is told.
+  void makePart(const PartTerms& terms, const Environment& environment, const CommConfig& part, Making& making);
   /// Fills `part` with what this communicator has for one, whose ranks then see each other.
   void shareWithPart(const PartTerms& terms, const Environment& environment, Membership& part);
   /// Collective: the tuning file that rank 0 has, for a part. What is wrong with it is an Error on all, told once

@@ -250,6 +250,13 @@ case $what in
     says 'MPI_Barrier +0 +0 +3  switched off: 3$'
     run 2 "$program" counted : -n 1 env LD_PRELOAD="$library" "$program" counted
     says '\(rank 0, 1 has none\)'
+    # Ranks that asked for different levels of thread support.
+    export TACC_MPI_CONTEST=off
+    limit=60
+    run 1 env LD_PRELOAD="$library" "$program" communicators tacc : \
+      -n 2 env LD_PRELOAD="$library" "$program" communicators_threads tacc
+    says 'all right|skipped'
+    saysNot 'tacc:'
     ;;
   many_persistent)  # 64 on a communicator are tacc's, and their places are used again
     export TACC_MPI_NONBLOCKING=0
