@@ -27,11 +27,21 @@ constexpr std::uint64_t firstBytes(std::size_t bytes) noexcept {
   return std::endian::native == std::endian::little ? ~(all << 8 * bytes) : ~(all >> 8 * bytes);
 }
 
-/// Bytes of the blocks, one behind the other.
-std::size_t packedBytes(const BlockRow& row, std::size_t elementBytes) noexcept {
+/// Whether `rank` posts block `index` of its input: what it gives itself alone, it does not.
+constexpr bool isPosted(Collective collective, int rank, int index) noexcept {
+  const bool isForOne = collective == Collective::scatter || collective == Collective::allToAll;
+  return !isForOne || index != rank;
+}
+
+/// Elements before block `end` of what `rank` posts, one block behind the other.
+std::size_t postedElements(Collective collective, int rank, const BlockRow& row, int end) noexcept {
   std::size_t elements = 0;
-  for (const std::size_t count : row.counts) elements += count;
-  return elements * elementBytes;
+  for (int b = 0; b < end; ++b)
+    if (isPosted(collective, rank, b)) elements += row.counts[at(b)];
+  return elements;
+}
+std::size_t postedElements(Collective collective, int rank, const BlockRow& row) noexcept {
+  return postedElements(collective, rank, row, static_cast<int>(row.counts.size()));
 }
 
 /// Whether data comes with it, which is the first word, is found later.
@@ -129,7 +139,8 @@ bool UnequalExchange::run(std::uint64_t signature, const OwnCall& call, bool may
   // What stands in shared memory is not believed. The root of a gather has data without posting it.
   for (int rank = 0; rank < ranks_; ++rank) {
     const bool hasPosted = rank != rank_ && (call.collective != Collective::gather || rank != call.root);
-    if (hasPosted && hasDataOf(rank) && packedBytes(all_[at(rank)].send, elementBytes_) > eagerBytes_)
+    if (hasPosted && hasDataOf(rank) &&
+        postedElements(call.collective, rank, all_[at(rank)].send) > eagerBytes_ / elementBytes_)
       fail(taccInternalError, "rank {} posts more than the {} bytes that a post holds", nameOf_(rank), eagerBytes_);
   }
   return false;
@@ -147,7 +158,8 @@ void UnequalExchange::compose(std::uint64_t signature, const OwnCall& call) {
   const std::size_t words = wordsOf(call.collective, rank_, call.root), tableBytes = words * sizeof(std::uint64_t);
   // What the root of a gather gives, it gives itself.
   mine_.givesData = call.collective != Collective::gather || rank_ != call.root;
-  const std::size_t dataBytes = mine_.givesData ? packedBytes(call.mine->send, elementBytes_) : 0;
+  const std::size_t dataBytes =
+      mine_.givesData ? postedElements(call.collective, rank_, call.mine->send) * elementBytes_ : 0;
   mine_.table.resize(words);
   fill(mine_.table, *call.mine);
   const ShortTable shortTable(words);
@@ -173,6 +185,7 @@ void UnequalExchange::post(std::uint64_t signature, const OwnCall& call, std::si
   const BlockRow& gives = call.mine->send;
   const auto writeData = [&](std::byte* to) {
     for (std::size_t b = 0; b < gives.counts.size() && mine_.givesData; ++b) {
+      if (!isPosted(call.collective, rank_, static_cast<int>(b))) continue;
       const std::size_t length = gives.counts[b] * elementBytes_;
       if (length != 0) std::memcpy(to, call.send + gives.offsets[b] * elementBytes_, length);
       to += length;
@@ -235,7 +248,8 @@ bool UnequalExchange::takeGathered(const OwnCall& call) const {
 
 void UnequalExchange::takeScattered(const OwnCall& call, const PostedTable& table) const {
   std::size_t before = 0;
-  for (int to = 0; to < rank_; ++to) before += table.word(1 + at(to));
+  for (int to = 0; to < rank_; ++to)
+    if (isPosted(call.collective, call.root, to)) before += table.word(1 + at(to));
   const std::size_t given = table.word(1 + at(rank_)), count = call.mine->receive.counts[0];
   if (given != count) comparePair(call.collective, {{given}, {0}}, call.mine->receive, call.root, rank_, nameOf_);
   // What stands in shared memory is not believed.
@@ -253,7 +267,10 @@ void UnequalExchange::copyOwn(const OwnCall& call, std::size_t index, std::size_
   // What no second cache holds comes from memory, and its result goes there.
   constexpr std::size_t leastFromMemory = 2 << 20;
   void* destination = target;
-  copyBytes(&destination, 1, source, bytes, bytes >= leastFromMemory);
+  if (bytes < leastFromMemory)
+    std::memcpy(destination, source, bytes);
+  else
+    copyBytes(&destination, 1, source, bytes, true);
 }
 
 void UnequalExchange::read(const OwnCall& call, int rank, std::size_t begin) {
@@ -296,7 +313,7 @@ void UnequalExchange::take(const OwnCall& call, ReduceKernel reduce, int divisor
   if (isReduction(call.collective)) {
     if (mine.counts[0] == 0) return;
     sources_.resize(at(ranks_));
-    for (int from = 0; from < ranks_; ++from) sources_[at(from)] = blockFrom(from, rank_);
+    for (int from = 0; from < ranks_; ++from) sources_[at(from)] = blockFrom(call.collective, from, rank_);
     void* destination = call.receive;
     return reduce({.destinations = &destination,
                    .destinationCount = 1,
@@ -308,19 +325,17 @@ void UnequalExchange::take(const OwnCall& call, ReduceKernel reduce, int divisor
   for (std::size_t from = 0; from < mine.counts.size(); ++from) {
     const int rank = static_cast<int>(from);
     const std::size_t bytes = mine.counts[from] * elementBytes_;
-    if (call.collective == Collective::gather && rank == rank_) {
-      copyOwn(call, 0, from);
+    if (rank == rank_) {
+      copyOwn(call, call.collective == Collective::allToAll ? from : 0, from);
     } else if (bytes != 0 && hasDataOf(rank)) {
       std::memcpy(call.receive + mine.offsets[from] * elementBytes_,
-                  blockFrom(rank, call.collective == Collective::allToAll ? rank_ : 0), bytes);
+                  blockFrom(call.collective, rank, call.collective == Collective::allToAll ? rank_ : 0), bytes);
     }
   }
 }
 
-const std::byte* UnequalExchange::blockFrom(int rank, int index) const noexcept {
-  const std::byte* block = data_[at(rank)];
-  for (int b = 0; b < index; ++b) block += all_[at(rank)].send.counts[at(b)] * elementBytes_;
-  return block;
+const std::byte* UnequalExchange::blockFrom(Collective collective, int rank, int index) const noexcept {
+  return data_[at(rank)] + postedElements(collective, rank, all_[at(rank)].send, index) * elementBytes_;
 }
 
 }  // namespace tacc

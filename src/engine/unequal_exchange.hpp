@@ -1,8 +1,8 @@
 // What the ranks of a host tell each other of a call whose blocks have unequal lengths.
 //
-// Every rank posts a table of the blocks that it gives and those that it expects, and behind it its data, if it is
-// short. So all ranks know all lengths before anything moves, find the same differences, and short calls are over with
-// that.
+// Every rank posts a table of the blocks that it gives and those that it expects, and behind it its data for others, if
+// it is short. So all ranks know all lengths before anything moves, find the same differences, and short calls are over
+// with that.
 //
 // Who has nothing to wait for does not wait: ranks of a gather whose block is short, and the root of a scatter whose
 // blocks are. They leave when they have posted, as nobody needs them any more.
@@ -76,8 +76,8 @@ class UnequalExchange {
     bool isWithData = false;
   };
 
-  /// Block `index` of what `rank` sends.
-  const std::byte* blockFrom(int rank, int index) const noexcept;
+  /// Block `index` of what `rank` posts.
+  const std::byte* blockFrom(Collective collective, int rank, int index) const noexcept;
   /// Of the table of `rank`.
   std::size_t wordsOf(Collective collective, int rank, int root) const noexcept;
   PostedTable postedBy(int rank, std::size_t words) const noexcept {
