@@ -27,10 +27,14 @@ constexpr std::uint64_t firstBytes(std::size_t bytes) noexcept {
   return std::endian::native == std::endian::little ? ~(all << 8 * bytes) : ~(all >> 8 * bytes);
 }
 
+/// Whether each block is for another rank, one of them for this one.
+constexpr bool hasBlockForItself(Collective collective) noexcept {
+  return collective == Collective::scatter || collective == Collective::allToAll;
+}
+
 /// Whether `rank` posts block `index` of its input: what it gives itself alone, it does not.
 constexpr bool isPosted(Collective collective, int rank, int index) noexcept {
-  const bool isForOne = collective == Collective::scatter || collective == Collective::allToAll;
-  return !isForOne || index != rank;
+  return !hasBlockForItself(collective) || index != rank;
 }
 
 /// Elements before block `end` of what `rank` posts, one block behind the other.
@@ -163,8 +167,11 @@ void UnequalExchange::compose(std::uint64_t signature, const OwnCall& call) {
   mine_.table.resize(words);
   fill(mine_.table, *call.mine);
   const ShortTable shortTable(words);
-  mine_.place = shortTable.placeOf(mine_.table, dataBytes, eagerBytes_);
-  mine_.isWithData = mine_.place != Place::slot || tableBytes + dataBytes <= eagerBytes_;
+  // Longer data are copied quicker where they are. Of a block for itself it does not matter how long that is.
+  const std::size_t mostPosted =
+      hasBlockForItself(call.collective) ? eagerBytes_ / at(ranks_) * (at(ranks_) - 1) : eagerBytes_;
+  mine_.place = shortTable.placeOf(mine_.table, dataBytes, mostPosted);
+  mine_.isWithData = mine_.place != Place::slot || tableBytes + dataBytes <= mostPosted;
   mine_.table[0] = mine_.isWithData ? 1 : 0;
   if (mine_.place != Place::slot)
     shortTable.write(mine_.table, mine_.place, mine_.line.data());

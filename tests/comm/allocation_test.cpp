@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <array>
 #include <cstdlib>
 #include <functional>
 #include <memory>
@@ -124,6 +125,11 @@ taccResult_t bucket(Things& has, int, int) {
   return either(result, taccStreamSynchronize(has.stream));
 }
 taccResult_t split(Things& has, int rank, int) { return taccCommSplit(has.comm, 0, rank, &has.made, nullptr); }
+taccResult_t group(Things& has, int, int ranks) {
+  std::array<int, 8> turned{};  // allocates nothing itself
+  for (int i = 0; i < ranks; ++i) turned[static_cast<std::size_t>(i)] = ranks - 1 - i;
+  return taccCommCreateGroup(has.comm, turned.data(), ranks, &has.made, nullptr);
+}
 
 /// Local: the rank whose registration fails may go on, and so may the others.
 taccResult_t registration(Things& has, int, int) {
@@ -151,6 +157,7 @@ const Case cases[] = {
     {"fusedOnStream", false, fusedOnStream, isPlainRight<500>},
     {"bucket", false, bucket, isPlainRight<2000>},
     {"split", false, split, [](const Things& has, int, int) { return has.made != nullptr; }},
+    {"group", false, group, [](const Things& has, int, int) { return has.made != nullptr; }},
     {"registration", false, registration, isPlainRight<large>},
 };
 

@@ -94,6 +94,11 @@ const Waiting waitings[] = {
        (void)taccMemFree(memory);
        return result;
      }},
+    {"madeGroup",
+     [](Things& has) {
+       const int everybody[] = {1, 0};
+       return taccCommCreateGroup(has.comm, everybody, 2, &has.made, nullptr);
+     }},
     {"groupedSplits",
      [](Things& has) {
        (void)taccGroupStart();

@@ -99,6 +99,11 @@ TEST(CxxCommunicator, Splits) {
       EXPECT_EQ(part.rank(), 1 - rank);
       EXPECT_EQ(sumOfRanks(part), 3);
     }
+    const int members[] = {2, 0};
+    if (rank == 1) return;
+    const Communicator group = comm.createGroup(members);
+    EXPECT_EQ(group.rank(), rank == 2 ? 0 : 1);
+    EXPECT_EQ(sumOfRanks(group), 3);
   });
 }
 
