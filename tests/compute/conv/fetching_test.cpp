@@ -7,6 +7,8 @@
 #include <vector>
 
 #include "compute/conv/algorithms/caching.hpp"
+#include "compute/conv/core_model.hpp"
+#include "compute/conv/cost.hpp"
 #include "conv_case.hpp"
 
 namespace tacc::conv::test {
@@ -14,9 +16,8 @@ namespace {
 
 std::vector<GradientCall> calls;
 
-/// Kernels of this CPU, in whose place calls are kept.
-KernelSet keepingKernels() {
-  KernelSet kernels = *availableKernels().back();
+/// Kernels in whose place calls are kept.
+KernelSet keepingKernels(KernelSet kernels) {
   const auto keep = [](auto& table) {
     for (auto& ofBlocks : table) {
       for (GradientKernel& kernel : ofBlocks) {
@@ -37,9 +38,9 @@ struct Tensors {
   Floats input, gradient;
 };
 
-/// The calls of a gradient of weights by `direct`.
-void keepCalls(const Description& d, const Tensors& tensors) {
-  const KernelSet kernels = keepingKernels();
+/// The calls of a gradient of weights by `direct`; unless it says otherwise with the kernels of this CPU.
+void keepCalls(const Description& d, const Tensors& tensors, const KernelSet& ofSet = *availableKernels().back()) {
+  const KernelSet kernels = keepingKernels(ofSet);
   const auto plan = makePlan(d, kernels).plan;
   const Shape& s = d.shape;
   Floats result(weightFloats(taccWeightsBlocked, s.outChannels, s.inChannels, s.kernelHeight, s.kernelWidth, 1));
@@ -85,6 +86,30 @@ TEST(Fetching, OfMemoryIsFarAheadForTheFirstTileAlone) {
     // A stride reads other pixels with every second tap, and other lines.
     EXPECT_EQ(ahead, static_cast<std::ptrdiff_t>(inputs.size()) * stride * stride);
   }
+}
+
+/// Of half vectors, which read as much of a piece of the lines, for what they multiply, as the L2 cache gives.
+TEST(Fetching, OfProductsOfManyPixelsIsLeftToHardwareAndTheCache) {
+  const auto sets = availableKernels();
+  const auto half = std::ranges::find_if(sets, [](const KernelSet* set) { return 2 * set->fmaLanes == blockLength; });
+  if (half == sets.end()) GTEST_SKIP() << "no vectors of half a block";
+  pretendCoreModel(&nearCore);
+  taccConvDesc_t desc = convolution(taccConvBackwardWeights, 1, 96, 56, 56, 96, 1);
+  desc.algorithm = "direct";
+  desc.weightLayout = taccWeightsBlocked;
+  const Description d = understand(desc);
+  keepCalls(d, Tensors(d), **half);
+  pretendCoreModel(nullptr);
+  constexpr std::size_t bytesOfPixel = 3 * blockLength * sizeof(float);
+  int pixels = 0;
+  for (const GradientCall& call : calls) {
+    EXPECT_EQ(call.inputAhead, 0);
+    EXPECT_EQ(call.gradientAhead, 0);
+    EXPECT_LE(static_cast<std::size_t>(call.pixels) * bytesOfPixel, l2CacheBytes() / 3);
+    const bool isFirst = call.gradient == calls.front().gradient + pixels * blockLength;
+    if (isFirst && call.input == calls.front().input + pixels * blockLength) pixels += call.pixels;
+  }
+  EXPECT_EQ(pixels, 56 * 56);
 }
 
 TEST(Fetching, GoesByPixelsLinesOrImages) {

@@ -68,6 +68,19 @@ TEST(HalfBlocks, OfGradientsAreExactOfPixelsInSeveralParts) {
   }
 }
 
+TEST(HalfBlocks, OfGradientsAreExactOfLinesThatTheCacheKeeps) {
+  std::mt19937 random(41);
+  const auto from = [&](int least, int most) { return std::uniform_int_distribution<int>(least, most)(random); };
+  for (int i = 0; i < 12; ++i) {
+    const int width = from(1, 90), height = from(900, 2500) / width;
+    taccConvDesc_t desc = convolution(taccConvBackwardWeights, from(1, 2), from(1, 40), height, width, from(1, 60), 1);
+    desc.weightLayout = i % 3 == 0 ? taccWeightsKcrs : taccWeightsBlocked;
+    chooseEpilogue(desc, random);
+    desc.algorithm = "direct";
+    expectExactAsChosen(desc);
+  }
+}
+
 TEST(HalfBlocks, AreExactWithSeveralThreads) {
   // Tiles that share a block stay in one task, also where taps outside of a small image are zeros that a task writes.
   for (const int outs : {24, 48, 136, 200}) {

@@ -12,8 +12,10 @@
 #include "compute/conv/algorithms.hpp"
 #include "compute/conv/algorithms/caching.hpp"
 #include "compute/conv/algorithms/direct_shapes.hpp"
+#include "compute/conv/algorithms/tap_fit.hpp"
 #include "compute/conv/algorithms/weight_pieces.hpp"
 #include "compute/conv/algorithms/weight_tiles.hpp"
+#include "compute/conv/core_model.hpp"
 #include "compute/conv/cost.hpp"
 #include "compute/conv/layout.hpp"
 #include "compute/conv/task_balance.hpp"
@@ -32,14 +34,14 @@ class DirectBackwardWeights final : public ConvPlan {
         kernels_(kernels),
         layers_(layers::kernelTable(kernels.vectors)),
         tiles_(tiles),
-        readsFromMemory_(readsFromMemory(d)),
         in_(stepsOf(d, d.inputLayout, d.shape.inChannels, d.shape.height, d.shape.width)),
-        out_(stepsOf(d, d.outputLayout, d.shape.outChannels, d.shape.outHeight, d.shape.outWidth)) {
+        out_(stepsOf(d, d.outputLayout, d.shape.outChannels, d.shape.outHeight, d.shape.outWidth)),
+        readsFromMemory_(goesByLines() ? touchedBytes(d) > coreModel().lastCacheBytes : readsFromMemory(d)) {
     for (const WeightTiles::Part& blocks : tiles_.blockParts) outParts_.push_back({2 * blocks.from, 2 * blocks.to});
     int half = tiles_.blockParts.empty() ? 0 : 2 * tiles_.blockParts.back().to;
     for (int i = 0; i < tiles_.halfTiles; ++i, half += tiles_.halvesOfTile)
       outParts_.push_back({half, half + tiles_.halvesOfTile});
-    pieces_ = cutWeightPieces(d, blocksOf(tiles_), outParts_.size(), isCut());
+    pieces_ = goesByLines() ? cutWeightLines(d.shape) : cutWeightPieces(d, blocksOf(tiles_), outParts_.size(), isCut());
     chooseTasks();
   }
 
@@ -308,7 +310,7 @@ class DirectBackwardWeights final : public ConvPlan {
     if (outs.isEmpty()) return;
     const int firstBlock = outParts_[outs.from].firstBlock(), endBlock = outParts_[outs.to - 1].endBlock();
     // Where most taps are outside of a small image, their zeros are written in one go.
-    const bool isCleared = mostTapsAreOutside() && !accumulates && inTasks_ == 1;
+    const bool isCleared = mostTapsAreOutside(s) && !accumulates && inTasks_ == 1;
     if (isCleared && !deliversByPart()) {
       const std::ptrdiff_t blocksBefore = group * outBlocks();
       std::fill(result + (blocksBefore + firstBlock) * call.outputBlock,
@@ -350,13 +352,19 @@ class DirectBackwardWeights final : public ConvPlan {
   /// tiles of short vectors read more, for what they multiply, than the L2 cache gives. Many pixels hide how it begins.
   /// Of pixels of NHWC, lines of the cache apart, it keeps few, and no hardware looks ahead over them.
   int partsOfPixels(const GradientCall& call, const OutPart& outs) const {
-    constexpr int bytesOfPart = 24 * 1024, mostPixels = 400;
+    constexpr int bytesOfPart = 24 * 1024;
     // What is stored past the caches is not added to, and of pairs none is cut.
     if (!isProduct() || call.isNonTemporal || kernels_.pixelsOfStep > 1) return 1;
     if (areFarApart()) return ceilDivide(call.pixels, pixelsOfPart);
-    if (kernels_.fmaLanes == blockLength || call.pixels > mostPixels) return 1;
+    if (kernels_.fmaLanes == blockLength || call.pixels > fewPixels) return 1;
     const int bytesOfPixel = (1 + outs.endBlock() - outs.firstBlock()) * blockLength * static_cast<int>(sizeof(float));
     return ceilDivide(call.pixels * bytesOfPixel, bytesOfPart);
+  }
+  static constexpr int fewPixels = 400;
+  /// Whether what a tile sees of an image may leave the L2 cache: short vectors read more than the last one gives.
+  bool goesByLines() const {
+    return areNearHalves(kernels_.fmaLanes) && isOneLine() && !areFarApart() && !isCut() &&
+           shape().outHeight * shape().outWidth > fewPixels;
   }
   static constexpr int pixelsOfPart = 128;
   /// Whether pixels of a block of channels do not follow each other.
@@ -371,20 +379,6 @@ class DirectBackwardWeights final : public ConvPlan {
   struct Lines {
     int from, to;
   };
-  bool mostTapsAreOutside() const {
-    const Shape& s = shape();
-    const auto inside = [](int taps, int dilation, int pad, int stride, int results, int size) {
-      int count = 0;
-      for (int t = 0; t < taps; ++t) {
-        const int offset = t * dilation - pad;
-        count += firstInside(offset, stride) < std::min(results, endInside(offset, stride, size)) ? 1 : 0;
-      }
-      return count;
-    };
-    const int lines = inside(s.kernelHeight, s.dilationHeight, s.padHeight, s.strideHeight, s.outHeight, s.height);
-    const int columns = inside(s.kernelWidth, s.dilationWidth, s.padWidth, s.strideWidth, s.outWidth, s.width);
-    return 2 * lines * columns < s.kernelHeight * s.kernelWidth;
-  }
   /// With one tap, the gradients of whole blocks follow each other, and so may their tiles.
   int inputBlocksAtOnce(const OutPart& part, int from, int to) const {
     const int wholeBlocks = shape().inPerGroup() / blockLength;
@@ -469,9 +463,9 @@ class DirectBackwardWeights final : public ConvPlan {
   const KernelSet& kernels_;
   const layers::LayerKernels& layers_;
   WeightTiles tiles_;
-  bool readsFromMemory_;
   std::vector<OutPart> outParts_;
   BlockSteps in_, out_;
+  bool readsFromMemory_;
   std::vector<WeightPiece> pieces_;
   std::size_t outTasks_ = 1, inTasks_ = 1;
 };

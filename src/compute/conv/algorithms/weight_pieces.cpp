@@ -73,4 +73,19 @@ std::vector<WeightPiece> cutWeightPieces(const Description& d, double blocks, st
   return pieces;
 }
 
+std::vector<WeightPiece> cutWeightLines(const Shape& s) {
+  constexpr std::size_t tenthsOfCache = 3, bytesOfPixel = 3 * blockLength * sizeof(float);
+  const auto pixels = static_cast<int>(l2CacheBytes() / 10 * tenthsOfCache / bytesOfPixel);
+  const int parts = std::min(s.outHeight, ceilDivide(s.outHeight * s.outWidth, pixels));
+  std::vector<WeightPiece> pieces;
+  for (int image = 0; image < s.batch; ++image) {
+    for (int part = 0, line = 0; part < parts; ++part) {
+      const int end = line + partSize(s.outHeight, parts, part);
+      pieces.push_back({image, 1, line, end, false});
+      line = end;
+    }
+  }
+  return pieces;
+}
+
 }  // namespace tacc::conv

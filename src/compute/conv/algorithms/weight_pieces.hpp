@@ -20,4 +20,8 @@ struct WeightPiece {
 /// blocks. `isLastCopied`: the last line of the last image is a piece of its own.
 std::vector<WeightPiece> cutWeightPieces(const Description& d, double blocks, std::size_t outParts, bool isLastCopied);
 
+/// Such that what a tile of a block and a half sees of a piece stays in the L2 cache: all tiles go through the lines of
+/// a piece before the next one's.
+std::vector<WeightPiece> cutWeightLines(const Shape& s);
+
 }  // namespace tacc::conv

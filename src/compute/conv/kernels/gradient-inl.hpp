@@ -32,10 +32,17 @@ struct FetchedAhead {
 };
 
 /// Of short vectors a pixel is 12 multiply-adds and 7 loads, beside which fetching 3 lines of the cache is an eighth of
-/// what a core starts. Tiles behind the first one, all of which read no more lines than the L1 cache has room for, find
-/// them there; where pixels fall on few places of that cache, those fetched would drive out what is read before them.
-constexpr bool hasTilesOfNear(int vectors, int rows) { return TACC_LANES == 8 && vectors * rows > 8; }
+/// what a core starts. Pixels that follow each other in both operands, many of them, hardware brings from the L2 cache
+/// in time. Tiles behind the first one, all of which read no more lines than the L1 cache has room for, find them
+/// there; where pixels fall on few places of that cache, those fetched would drive out what is read before them.
+constexpr bool hasTilesOfNear(int vectors, int rows) { return TACC_LANES == 8 && vectors * rows >= 8; }
 constexpr std::ptrdiff_t nearLines = 384;
+
+[[gnu::always_inline]] inline bool doPixelsFollow(const GradientCall& call) {
+  constexpr int many = 128;
+  return call.inputPixel == blockLength && call.gradientPixel == blockLength &&
+         (call.images == 1 || call.pixels >= many);
+}
 
 /// Lines of the cache that a tile reads.
 [[gnu::always_inline]] inline std::ptrdiff_t linesOfTile(const GradientCall& call, int blocks) {
@@ -159,14 +166,17 @@ void gradient(const GradientCall& call) {
   const FetchedAhead near = {stepsAhead * pixelsOfStep * call.inputPixel,
                              stepsAhead * pixelsOfStep * call.gradientPixel};
   const bool isNear = hasTilesOfNear(kVectors, kRows) && linesOfTile(call, blocksOf(kVectors)) <= nearLines;
+  const bool areNext = hasTilesOfNear(kVectors, kRows) && doPixelsFollow(call);
   // The first tile that reads a line fetches what is read after this call, if that is wanted.
   std::ptrdiff_t gradientAhead = call.gradientAhead != 0 ? call.gradientAhead : near.gradient;
+  bool fetchesGradient = call.gradientAhead != 0;
   for (int block = 0, blocks = call.inputBlocks; block < blocks; ++block) {
     const float* input = call.input + block * call.inputBlock;
     std::ptrdiff_t inputAhead = call.inputAhead != 0 ? call.inputAhead : near.input;
     for (int part = 0, parts = call.parts; part < parts; ++part, input += kRows, output += outputTile) {
       if constexpr (hasTilesOfNear(kVectors, kRows)) {
-        if (part > 0 && isNear) {
+        const bool isWanted = part == 0 && (fetchesGradient || call.inputAhead != 0);
+        if (areNext ? !isWanted : part > 0 && isNear) {
           gradientTile<kVectors, kRows, false>(call, near, input, output);
           continue;
         }
@@ -174,6 +184,7 @@ void gradient(const GradientCall& call) {
       gradientTile<kVectors, kRows, true>(call, {inputAhead, gradientAhead}, input, output);
       inputAhead = near.input;
       gradientAhead = near.gradient;
+      fetchesGradient = false;
     }
   }
 }
