@@ -2,9 +2,11 @@
 // served is an error that says what would be.
 #include <gmock/gmock.h>
 
+#include <array>
 #include <random>
 #include <sstream>
 
+#include "compute/conv/core_model.hpp"
 #include "conv_case.hpp"
 #include "core/error.hpp"
 
@@ -66,6 +68,31 @@ TEST(Choice, IsTheCheapestOfAllThatServe) {
       }
     }
   }
+}
+
+/// As measured on a Zen 3: small planes of NCHW are fastest where they lie, gradients of weights with a stride, and of
+/// products of planes of several pages, in blocks.
+TEST(Choice, OfPlanesByHalfVectorsIsWhatWasFastest) {
+  pretendCoreModel(&nearCore);
+  for (const KernelSet* kernels : availableKernels()) {
+    if (2 * kernels->fmaLanes != blockLength) continue;
+    const auto chosen = [&](taccConvPass_t pass, int ins, int size, int outs, int kernel, int stride) {
+      taccConvDesc_t desc = convolution(pass, 1, ins, size, size, outs, kernel, stride, kernel / 2);
+      if (kernel > 1) desc.groups = ins;
+      desc.inputLayout = desc.outputLayout = taccLayoutNchw;
+      return makePlan(understand(desc), *kernels).algorithm;
+    };
+    for (const taccConvPass_t pass : {taccConvForward, taccConvBackwardData}) {
+      for (const auto& [channels, size] : {std::array{192, 28}, {384, 14}, {960, 7}})
+        EXPECT_EQ(chosen(pass, channels, size, channels, 3, 1), "depthwise-planes") << size;
+    }
+    for (const auto& [channels, size] : {std::array{144, 56}, {192, 28}, {576, 14}})
+      EXPECT_EQ(chosen(taccConvBackwardWeights, channels, size, channels, 3, 2), "depthwise") << size;
+    for (const auto& [ins, outs] : {std::array{64, 64}, {64, 256}, {256, 64}})
+      EXPECT_EQ(chosen(taccConvBackwardWeights, ins, 56, outs, 1, 1), "direct") << outs;
+    EXPECT_EQ(chosen(taccConvBackwardWeights, 144, 56, 24, 1, 1), "plain-product");
+  }
+  pretendCoreModel(nullptr);
 }
 
 TEST(Choice, NoPriceIsZero) {

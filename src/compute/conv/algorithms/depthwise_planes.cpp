@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "compute/conv/algorithms.hpp"
+#include "compute/conv/core_model.hpp"
 #include "compute/conv/cost.hpp"
 #include "compute/conv/kernels/depthwise_planes_kernels.hpp"
 #include "compute/conv/task_balance.hpp"
@@ -100,8 +101,7 @@ class DepthwisePlaneProducts final : public DepthwisePlanesPlan {
 
   double predictedSeconds() const override {
     const Shape& s = shape();
-    // With short vectors there are fewer registers than a tile's lines and the taps of a column, or of two.
-    const double ofSpills = kernels_.lanes == blockLength ? 1 : s.strideHeight == 1 ? 1.6 : 2.2;
+    const double ofSpills = spillFactor();
     if (isForward()) {
       return secondsOf(ofSpills * cyclesOf(s.outHeight, ceilDivide(s.outWidth, kernels_.lanes), s.strideHeight,
                                            s.kernelHeight, s.kernelWidth));
@@ -124,6 +124,18 @@ class DepthwisePlaneProducts final : public DepthwisePlanesPlan {
   }
 
  private:
+  /// With short vectors there are fewer registers than a tile's lines and the taps of a column, or of two; less is felt
+  /// of it while the L1 cache keeps a plane.
+  double spillFactor() const {
+    constexpr std::ptrdiff_t bytesOfPlane = 16 * 1024;
+    if (kernels_.lanes == blockLength) return 1;
+    const bool isStrided = shape().strideHeight != 1;
+    if (!areNearHalves(kernels_.lanes)) return isStrided ? 2.2 : 1.6;
+    const bool isThreeHigh = shape().kernelHeight <= 3;
+    if (isStrided) return isThreeHigh && isForward() ? 1.85 : 2.2;
+    const bool isKept = (inPlane() + outPlane()) * std::ptrdiff_t{sizeof(float)} <= bytesOfPlane;
+    return !isThreeHigh ? 1.3 : isKept ? 1.1 : 1.4;
+  }
   struct Tap {
     int line, column;
   };
@@ -244,7 +256,10 @@ class DepthwisePlaneGradients final : public DepthwisePlanesPlan {
     const double vectors = ceilDivide(s.outWidth, kernels_.lanes);
     const double ofSums = 2.0 * taps() * vectors * ceilDivide(s.outHeight, 7);
     const double delivered = 3.5 * taps() / s.batch;
-    return secondsOf(cyclesOf(s.outHeight, vectors, s.strideHeight, s.kernelHeight, s.kernelWidth) + ofSums +
+    // Of short vectors, beside products and loads; what comes from memory is waited for anyway.
+    const bool areShort = areNearHalves(kernels_.lanes) && bytes() <= coreModel().lastCacheBytes / 2;
+    const double waiting = !areShort ? 1 : s.strideHeight != 1 ? 1.7 : s.kernelHeight <= 3 ? 1.05 : 1;
+    return secondsOf(waiting * cyclesOf(s.outHeight, vectors, s.strideHeight, s.kernelHeight, s.kernelWidth) + ofSums +
                      delivered);
   }
 

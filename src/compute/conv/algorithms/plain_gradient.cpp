@@ -14,6 +14,7 @@
 
 #include "compute/conv/algorithms.hpp"
 #include "compute/conv/algorithms/unfolding.hpp"
+#include "compute/conv/core_model.hpp"
 #include "compute/conv/cost.hpp"
 #include "compute/conv/kernels/plain_kernels.hpp"
 #include "compute/conv/task_balance.hpp"
@@ -60,8 +61,9 @@ class PlainGradient final : public ConvPlan {
     const double floats =
         double(s.inChannels) * s.height * s.width + double(s.outChannels) * static_cast<double>(pixels_);
     const double delivered = 1.0 * static_cast<double>(sumFloats());
-    const double summed = (cycles_ + lateCycles()) * s.groups * s.batch;
-    return std::max(summed + delivered, transferCycles(floats * s.batch * sizeof(float), 10)) / assumedHertz;
+    const double bytes = floats * s.batch * sizeof(float);
+    const double summed = (apartFactor(bytes) * cycles_ + lateCycles()) * s.groups * s.batch;
+    return std::max(summed + delivered, transferCycles(bytes, 10)) / assumedHertz;
   }
 
   void run(const Buffers& buffers, const TaskExecutor& executor) const override {
@@ -106,6 +108,14 @@ class PlainGradient final : public ConvPlan {
     const std::ptrdiff_t atOnce = (values_ + copiedOuts() + shape().inPerGroup() + outs()) * atOnce_;
     if (staysInL2(static_cast<std::size_t>(atOnce) * sizeof(float))) return 0;
     return std::max(0.0, copied / bytesOfCycle - hidden * cycles_);
+  }
+
+  /// How much longer short vectors take for planes of several pages, parts of which are gone through for all channels,
+  /// of tensors of so many bytes. What comes from memory is waited for anyway.
+  double apartFactor(double bytes) const {
+    constexpr std::ptrdiff_t pixelsOfPage = 1024;
+    const bool isShort = areNearHalves(description_.vectorLanes) && bytes <= coreModel().lastCacheBytes / 2;
+    return isShort && !isCopied() && pixels_ > pixelsOfPage ? 1.25 : 1;
   }
 
   static std::vector<TaskPart> tilesOf(int channels, int most) {
