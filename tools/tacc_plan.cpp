@@ -83,6 +83,7 @@ void checkLayout(PlanRequest& request, const std::vector<int>& groups) {
 }
 
 void show(const ShowOptions& options) {
+  tools::refuseDash(options.picture);
   const std::string &collectiveName = options.collective, &algorithmName = options.algorithm;
   PlanRequest request = options.request;
   request.collective = requireCollective(collectiveName);
@@ -102,7 +103,7 @@ void show(const ShowOptions& options) {
   if (!options.picture.empty()) {
     std::ofstream file(options.picture, std::ios::binary);
     file << toPicture(plan);
-    if (!file.flush()) failErrno("{}: cannot be written", options.picture);
+    if (!file.flush()) failErrno("{} cannot be written", options.picture);
   } else {
     fmt::print("{}", toText(plan));
   }

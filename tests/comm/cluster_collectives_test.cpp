@@ -55,7 +55,7 @@ TEST_P(HostCollectives, everyAlgorithmForced) {
       taccComm_t forced = nullptr;
       expectSuccess(taccCommSplit(comm, 0, rank, &forced, &config), comm);
       ASSERT_NE(forced, nullptr) << name;
-      runAll(forced, rank, ranks(), trialsOfAlgorithm(algorithm, hosts()));
+      runAll(forced, rank, ranks(), trialsOfAlgorithm(algorithm, hosts()), name);
       expectSuccess(taccCommDestroy(forced), comm);
       ASSERT_FALSE(HasFailure()) << name;
     }

@@ -1,6 +1,7 @@
 // Correct programs of a kind of their own: a communicator and several parts of it, a few streams, groups that span
-// communicators, messages among them, and parts that are made while calls of others are on their way. All ranks make
-// the calls in one order; each chooses by itself to which of its streams it gives a call, a send or a receive.
+// communicators, messages among them, calls with counts, calls that were made before among others, and parts that are
+// made while calls of others are on their way. All ranks make the calls in one order; each chooses by itself to which
+// of its streams it gives a call, a send or a receive.
 //
 //   TACC_TEST_PROGRAMS=1000   so many programs of each kind instead of 8
 //   TACC_TEST_SEED=1          the seed of the first one instead of 0
@@ -9,7 +10,9 @@
 
 #include <array>
 #include <cstdlib>
+#include <deque>
 #include <list>
+#include <numeric>
 #include <random>
 #include <string>
 #include <thread>
@@ -22,8 +25,10 @@
 namespace tacc::test {
 namespace {
 
-constexpr int streams = 3, mostParts = 4, kinds = 10;
-constexpr double patience = 60;  // seconds that a call may wait: a hang, and not a loaded machine
+constexpr int streams = 3, mostParts = 4;
+constexpr int kinds = 15, firstUnequal = 10;
+constexpr std::size_t mostKept = 4;  // shapes that are used again
+constexpr double patience = 60;      // seconds that a call may wait: a hang, and not a loaded machine
 
 class Draw {
  public:
@@ -47,6 +52,18 @@ struct Part {
   int self = 0;
 
   int size() const { return static_cast<int>(members.size()); }
+};
+
+/// What all ranks draw alike for a call.
+struct Shape {
+  int kind, count, rootDraw, shift;
+
+  /// Elements that place `from` gives place `to`, of a call with counts; where one block goes to all, or all give
+  /// blocks of one length, the other place has no say.
+  std::size_t lengthOf(int from, int to) const {
+    const int giver = kind == 11 || kind == 13 ? 0 : from, taker = kind == 10 || kind == 12 ? 0 : to;
+    return static_cast<std::size_t>(count * ((giver * 7 + taker * 3 + shift) % 4) / 2);
+  }
 };
 
 /// A call that is on its way, and what it is to bring.
@@ -149,10 +166,20 @@ class Program {
     check(taccGroupEnd(), "the end of a group");
   }
 
+  /// One that was used before, now and then: what repeated calls keep meets that of others.
+  Shape drawShape() {
+    if (!past_.empty() && common_.oneIn(3))
+      return past_[static_cast<std::size_t>(common_.below(static_cast<int>(past_.size())))];
+    const int kind = common_.below(kinds), count = common_.count(), rootDraw = common_.below(1 << 20);
+    past_.push_back({kind, count, rootDraw, common_.below(1 << 20)});
+    if (past_.size() > mostKept) past_.pop_front();
+    return past_.back();
+  }
+
   void call(int which, bool isGrouped) {
     const Part& part = parts_[static_cast<std::size_t>(which)];
-    const int kind = common_.below(kinds), count = common_.count(), rootDraw = common_.below(1 << 20);
-    const int shift = common_.below(1 << 20);
+    const Shape shape = drawShape();
+    const auto [kind, count, rootDraw, shift] = shape;
     ++number_;
     // Parts beside each other have the same number here, and other ranks.
     if (part.comm == nullptr) return;
@@ -160,6 +187,7 @@ class Program {
     Pending& one = pending_.emplace_back();
     one.what = where(fmt::format("part {} of {}, kind {}, {} elements, root {}{}", which, size, kind, count, root,
                                  isGrouped ? ", in a group" : ""));
+    if (kind >= firstUnequal) return unequal(part, one, shape, root);
     const std::uint64_t number = number_;
     const auto memberAt = [&](int place) { return part.members[static_cast<std::size_t>(place)]; };
     const auto fill = [&](std::vector<std::int32_t>& to, int elements, const auto& valueAt) {
@@ -222,6 +250,59 @@ class Program {
     }
   }
 
+  /// Blocks one behind the other, of lengths that differ.
+  void unequal(const Part& part, Pending& one, const Shape& shape, int root) {
+    const int kind = shape.kind, self = part.self, size = part.size();
+    const bool isRoot = self == root, sendsAll = kind == 11 || kind == 13 || kind == 14;
+    const bool sends = kind != 13 || isRoot;
+    std::vector<std::size_t> given, taken;
+    for (int other = 0; other < size; ++other) {
+      given.push_back(shape.lengthOf(self, other));
+      taken.push_back(shape.lengthOf(other, self));
+    }
+    const auto total = [](const std::vector<std::size_t>& counts) {
+      return std::accumulate(counts.begin(), counts.end(), std::size_t{0});
+    };
+    one.sent.resize(!sends ? 0 : sendsAll ? total(given) : given[0]);
+    for (std::size_t i = 0; i < one.sent.size(); ++i) one.sent[i] = value(number_, rank_, static_cast<int>(i));
+    const auto valueAt = [&](int from, std::size_t i) {
+      for (int other = 0; sendsAll && other < self; ++other) i += shape.lengthOf(from, other);
+      return value(number_, part.members[static_cast<std::size_t>(from)], static_cast<int>(i));
+    };
+    if (kind == 11 || kind == 13) {
+      for (std::size_t i = 0; i < taken[0]; ++i) {
+        std::int32_t sum = 0;
+        for (int from = 0; kind == 11 && from < size; ++from) sum += valueAt(from, i);
+        one.expected.push_back(kind == 11 ? sum : valueAt(root, i));
+      }
+    } else if (kind != 12 || isRoot) {
+      for (int from = 0; from < size; ++from)
+        for (std::size_t i = 0; i < taken[static_cast<std::size_t>(from)]; ++i)
+          one.expected.push_back(valueAt(from, i));
+    }
+    one.received.assign(one.expected.size(), -1);
+    check(enterUnequal(kind, one, given, taken, root, part.comm, chooseStream()), one.what);
+  }
+
+  static taccResult_t enterUnequal(int kind, Pending& one, const std::vector<std::size_t>& given,
+                                   const std::vector<std::size_t>& taken, int root, taccComm_t comm,
+                                   taccStream_t stream) {
+    void* const in = one.sent.data();
+    void* const out = one.received.data();
+    switch (kind) {
+      case 10:
+        return taccAllGatherV(in, out, taken.data(), nullptr, taccInt32, comm, stream);
+      case 11:
+        return taccReduceScatterV(in, out, given.data(), nullptr, taccInt32, taccSum, comm, stream);
+      case 12:
+        return taccGatherV(in, one.sent.size(), out, taken.data(), nullptr, taccInt32, root, comm, stream);
+      case 13:
+        return taccScatterV(in, given.data(), nullptr, out, one.received.size(), taccInt32, root, comm, stream);
+      default:
+        return taccAllToAllV(in, given.data(), nullptr, out, taken.data(), nullptr, taccInt32, comm, stream);
+    }
+  }
+
   void barrier(const Part& part, Pending& one) { check(taccBarrier(part.comm, chooseStream()), one.what); }
 
   /// Everybody sends to whom is `shift` further in the part.
@@ -250,6 +331,7 @@ class Program {
   std::vector<Part> parts_;
   std::array<taccStream_t, streams> streams_{};
   std::list<Pending> pending_;
+  std::deque<Shape> past_;
 };
 
 taccConfig_t patient() {

@@ -234,10 +234,13 @@ std::vector<Trial> trialsOfElements(int ranks, std::size_t elements) {
   return trials;
 }
 
-void runAll(taccComm_t comm, int rank, int ranks, const std::vector<Trial>& trials) {
+void runAll(taccComm_t comm, int rank, int ranks, const std::vector<Trial>& trials, std::string_view algorithm) {
   LibraryBlocks library;
   for (const Trial& t : trials) {
     runTrial(t, comm, rank, ranks, library);
+    if (!algorithm.empty() && t.count > 0) {
+      EXPECT_EQ(std::string_view(taccCommLastAlgorithm(comm)), algorithm) << nameOf(t.collective) << " of " << t.count;
+    }
     if (testing::Test::HasFailure()) return;
   }
 }

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <string_view>
 #include <vector>
 
 #include "algorithms/plan.hpp"
@@ -29,7 +30,8 @@ std::vector<Trial> trialsOfRoots(int ranks);
 /// Every collective with buffers of about `elements` elements.
 std::vector<Trial> trialsOfElements(int ranks, std::size_t elements);
 
-/// All trials of a collective in one communicator: a program's calls follow each other, too.
-void runAll(taccComm_t comm, int rank, int ranks, const std::vector<Trial>& trials);
+/// All trials of a collective in one communicator: a program's calls follow each other, too. With `algorithm` each call
+/// of more than no bytes has to be run by that.
+void runAll(taccComm_t comm, int rank, int ranks, const std::vector<Trial>& trials, std::string_view algorithm = {});
 
 }  // namespace tacc::test

@@ -3,6 +3,7 @@
 noticed at once or when it ends, and with none where it can. What is to be written besides is tried before anything is measured or
 played, and "-" is no file."""
 import os
+import socket
 import subprocess
 import sys
 import tempfile
@@ -26,10 +27,22 @@ def commands(folder):
     }
 
 
-ONE_RANK = {"RANK": "0", "WORLD_SIZE": "1", "TACC_RENDEZVOUS": "127.0.0.1:29417", "TACC_JOB_SECRET": "of this test"}
-BESIDES = {  # what writes a file too, and in which environment
-    "tacc_bench": lambda folder: [({}, ["allreduce", "--size", "8"]), (ONE_RANK, ["easgd", "--launched"])],
-    "tacc_sim": lambda folder: [({}, ["--topology", os.path.join(folder, "topology.toml"), "--ranks", "4", "--size", "8"])],
+CANNOT_WRITE = ("cannot write /no/such/folder/all", "/no/such/folder/all cannot be written")
+
+
+def one_rank():
+    """Variables of a job of one rank, with a port that nobody has."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        place = f"127.0.0.1:{free.getsockname()[1]}"
+    return {"RANK": "0", "WORLD_SIZE": "1", "TACC_RENDEZVOUS": place, "TACC_JOB_SECRET": "of this test"}
+
+
+BESIDES = {  # what writes a file too: in which environment, and by which option
+    "tacc_bench": lambda topology: [({}, ["allreduce", "--size", "8"], "--json"), (one_rank(), ["easgd", "--launched"], "--json")],
+    "tacc_plan": lambda topology: [({}, ["show", "--collective", "allreduce", "--algorithm", "ring", "--ranks", "4"], "--svg")],
+    "tacc_sim": lambda topology: [({}, ["--topology", topology, "--ranks", "4", "--size", "8"], "--json")],
+    "tacc_topo": lambda topology: [({}, ["--file", topology], "--svg"), ({}, ["--file", topology], "--toml")],
 }
 
 
@@ -67,11 +80,12 @@ def main():
                 statuses = refused([program] + arguments)
                 if any(status not in (1, 2) for status in statuses):
                     failures.append(f"{name} {arguments}, whose complaint cannot be written: {statuses}")
-            for variables, arguments in BESIDES.get(name, lambda folder: [])(folder):
-                for file, said in (("/no/such/folder/all", "cannot write /no/such/folder/all"), ("-", "cannot write -: ")):
-                    status, error = run([program] + arguments + ["--json", file], written, variables)
-                    if status not in (1, 2) or os.path.getsize(written) != 0 or said not in error or os.path.exists("-"):
-                        failures.append(f"{name} {arguments} --json {file}: {status}, {os.path.getsize(written)} bytes, {error!r}")
+            for variables, arguments, option in BESIDES.get(name, lambda topology: [])(os.path.join(folder, "topology.toml")):
+                for file, said in (("/no/such/folder/all", CANNOT_WRITE), ("-", ("cannot write -: ",))):
+                    status, error = run([program] + arguments + [option, file], written, variables)
+                    told = any(text in error for text in said)
+                    if status not in (1, 2) or os.path.getsize(written) != 0 or not told or os.path.exists("-"):
+                        failures.append(f"{name} {arguments} {option} {file}: {status}, {os.path.getsize(written)} bytes, {error!r}")
             if name == "tacc_sim":
                 status, error = run([program, "--topology", "any", "--ranks", "4", "--inside", "--json", "any"], written)
                 if status != 2 or "--json excludes --inside" not in error:

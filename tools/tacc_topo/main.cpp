@@ -111,6 +111,7 @@ int probe(const Options& options) {
 }
 
 int run(const Options& options) {
+  for (const std::string& file : {options.svg, options.tomlFile}) tools::refuseDash(file);
   if (options.sources) return listSources(), 0;
   if (!options.compared.empty()) return compare(options.compared, options.source);
   if (options.probe) return probe(options);
