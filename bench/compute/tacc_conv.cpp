@@ -22,11 +22,13 @@ double predictedSeconds(const taccConvDesc_t& desc) {
 
 /// The layouts of a program that may choose them, as all contestants may: blocks of 16 or, for a first layer, an image
 /// in NCHW, as `desc` has; of few channels, where blocks would be mostly zeros, NCHW before and behind, or an image in
-/// NHWC; of groups of few channels NCHW, too; and NHWC before and behind. By what the plans say: the cheapest, but
-/// where blocks are full only of those that are cheaper than blocks by more than prices are wrong by.
+/// NHWC; of a first layer and of groups of few channels NCHW before and behind, too; and NHWC so. By what the plans
+/// say: the cheapest, but where there are more channels only of those that are cheaper than blocks by more than prices
+/// are wrong by, most of all where blocks are full.
 void chooseLayouts(taccConvDesc_t& desc) {
   constexpr int few = 8;
-  constexpr double gainOfNhwc = 0.75, gainOfGroups = 0.85;
+  constexpr int blockLength = 16;
+  constexpr double gainOfFullBlocks = 0.75, gainOfOthers = 0.85;
   const taccConvDesc_t given = desc;
   const double ofBlocks = predictedSeconds(given);
   double least = ofBlocks;
@@ -42,10 +44,15 @@ void chooseLayouts(taccConvDesc_t& desc) {
   const int ofGroup = std::max(given.inChannels, given.outChannels) / given.groups;
   if (given.inChannels <= few && given.outChannels <= few) {
     offer(taccLayoutNchw, taccLayoutNchw, 1);
+  } else if (given.groups == 1 && given.inChannels <= few && given.kernelHeight * given.kernelWidth > 1 &&
+             given.activationType == taccFloat32) {
+    offer(taccLayoutNchw, taccLayoutNchw, gainOfFullBlocks);
   } else if (ofGroup > 1 && ofGroup <= few && given.activationType == taccFloat32) {
-    offer(taccLayoutNchw, taccLayoutNchw, gainOfGroups);
+    offer(taccLayoutNchw, taccLayoutNchw, gainOfOthers);
   }
   if (given.pass == taccConvForward && given.inChannels <= few) offer(taccLayoutNhwc, given.outputLayout, 1);
+  const bool areFull = given.inChannels % blockLength == 0 && given.outChannels % blockLength == 0;
+  const double gainOfNhwc = areFull ? gainOfFullBlocks : gainOfOthers;
   if (given.activationType == taccFloat32) offer(taccLayoutNhwc, taccLayoutNhwc, gainOfNhwc);
 }
 

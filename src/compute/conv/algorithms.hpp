@@ -102,6 +102,8 @@ bool servesDirectBackwardWeights(const Description& d);
 std::unique_ptr<ConvPlan> makeDirectBackwardWeights(const Description& d, const KernelSet& kernels);
 bool servesFewOutputs(const Description& d);
 std::unique_ptr<ConvPlan> makeFewOutputs(const Description& d, const KernelSet& kernels);
+bool servesFewPixels(const Description& d);
+std::unique_ptr<ConvPlan> makeFewPixels(const Description& d, const KernelSet& kernels);
 bool servesFewChannelsForward(const Description& d);
 std::unique_ptr<ConvPlan> makeFewChannelsForward(const Description& d, const KernelSet& kernels);
 bool servesFewChannelsBackwardWeights(const Description& d);

@@ -37,6 +37,7 @@ constexpr ConvAlgorithm algorithms[] = {
     {"short-sums", servesShortSums, makeShortSums, ConvOffer::byPrice, OutputLayouts::blockedOrNhwc},
     {"inner-products", servesInnerProducts, makeInnerProducts, ConvOffer::byPrice, OutputLayouts::plain},
     {"tap-scatter", servesTapScatter, makeTapScatter},
+    {"few-pixels", servesFewPixels, makeFewPixels, ConvOffer::byPrice, OutputLayouts::blockedOrNhwc},
     {"few-outputs", servesFewOutputs, makeFewOutputs, ConvOffer::byPrice, OutputLayouts::blockedOrNhwc},
     {"depthwise", servesDepthwise, makeDepthwise, ConvOffer::byPrice, OutputLayouts::blockedOrNhwc},
     {"depthwise", servesDepthwisePhases, makeDepthwisePhases, ConvOffer::byPrice, OutputLayouts::blockedOrNhwc},

@@ -8,7 +8,8 @@ const tacc::KernelModule taccKernelModule = {tacc::kernelLayout(),
 #define TACC_MEMBER(set, isThere)                                                                     \
   &tacc::conv::set##Kernels, &tacc::conv::set##PlaneKernels, &tacc::conv::set##DepthwisePlaneKernels, \
       &tacc::conv::set##PlainKernels, &tacc::conv::set##ShortSums, &tacc::conv::set##DepthwiseNhwc,   \
-      &tacc::conv::set##JoinedLines, &tacc::conv::set##DepthwiseThree, &tacc::layers::set##Table,
+      &tacc::conv::set##JoinedLines, &tacc::conv::set##DepthwiseThree, &tacc::conv::set##FewPixels,   \
+      &tacc::layers::set##Table,
                                              TACC_KERNEL_SETS(TACC_MEMBER)
 #undef TACC_MEMBER
 #if defined(__x86_64__)

@@ -9,6 +9,7 @@
 #include "compute/conv/kernels/depthwise_nhwc_kernels.hpp"
 #include "compute/conv/kernels/depthwise_planes_kernels.hpp"
 #include "compute/conv/kernels/depthwise_three_kernels.hpp"
+#include "compute/conv/kernels/few_pixels_kernels.hpp"
 #include "compute/conv/kernels/joined_lines_kernels.hpp"
 #include "compute/conv/kernels/kernels.hpp"
 #include "compute/conv/kernels/plain_kernels.hpp"
@@ -32,6 +33,7 @@ struct KernelModule {
   decltype(&conv::set##DepthwiseNhwc) set##DepthwiseNhwc;                 \
   decltype(&conv::set##JoinedLines) set##JoinedLines;                     \
   decltype(&conv::set##DepthwiseThree) set##DepthwiseThree;               \
+  decltype(&conv::set##FewPixels) set##FewPixels;                         \
   decltype(&layers::set##Table) set##Table;
   TACC_KERNEL_SETS(TACC_MEMBER)
 #undef TACC_MEMBER
@@ -72,6 +74,8 @@ constexpr std::uint64_t kernelLayout() {
                                    sizeof(conv::JoinedLinesCall),
                                    sizeof(conv::DepthwiseThreeKernels),
                                    sizeof(conv::DepthwiseThreeCall),
+                                   sizeof(conv::FewPixelsKernels),
+                                   sizeof(conv::FewPixelsCall),
                                    sizeof(conv::DepthwiseNhwcKernels),
                                    sizeof(conv::DepthwiseNhwcCall),
                                    sizeof(conv::DepthwiseNhwcGradientCall),

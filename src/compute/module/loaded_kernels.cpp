@@ -55,6 +55,7 @@ const KernelModule& kernelModule() {
   const conv::DepthwiseNhwcKernels& conv::set##DepthwiseNhwc() { return kernelModule().set##DepthwiseNhwc(); }    \
   const conv::JoinedLinesKernels& conv::set##JoinedLines() { return kernelModule().set##JoinedLines(); }          \
   const conv::DepthwiseThreeKernels& conv::set##DepthwiseThree() { return kernelModule().set##DepthwiseThree(); } \
+  const conv::FewPixelsKernels& conv::set##FewPixels() { return kernelModule().set##FewPixels(); }                \
   const layers::LayerKernels& layers::set##Table() { return kernelModule().set##Table(); }
 TACC_KERNEL_SETS(TACC_DEFINE)
 #undef TACC_DEFINE

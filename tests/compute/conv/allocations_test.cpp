@@ -95,5 +95,21 @@ TEST(ConvRun, TakesNoMemory) {
             }
 }
 
+/// Gradients of the weights of four pixels, which have an algorithm of their own.
+TEST(ConvRun, OfFewPixelsTakesNoMemory) {
+  for (const taccWeightLayout_t weights : {taccWeightsKcrs, taccWeightsBlocked}) {
+    taccConvDesc_t desc = TACC_CONV_INITIALIZER;
+    desc.pass = taccConvBackwardWeights;
+    desc.batch = 1;
+    desc.inChannels = 72;
+    desc.outChannels = 88;
+    desc.height = desc.width = 2;
+    desc.kernelHeight = desc.kernelWidth = 3;
+    desc.padHeight = desc.padWidth = 1;
+    desc.weightLayout = weights;
+    expectNoneTaken(desc);
+  }
+}
+
 }  // namespace
 }  // namespace tacc::test

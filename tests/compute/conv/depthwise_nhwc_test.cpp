@@ -40,6 +40,18 @@ TEST_P(DepthwiseNhwc, IsExactForEveryNumberOfChannels) {
   }
 }
 
+/// Of up to four vectors all weights stay in registers.
+TEST_P(DepthwiseNhwc, IsExactForOneTapOfAFewVectors) {
+  for (int channels = 8; channels <= 40; channels += 8) {
+    for (const int stride : {1, 2}) {
+      taccConvDesc_t desc = layer(2, channels, from(1, 5), from(1, 19), 1);
+      desc.strideHeight = desc.strideWidth = stride;
+      chooseEpilogue(desc, random_);
+      expectExactBetweenPages(desc, 1, false);
+    }
+  }
+}
+
 TEST_P(DepthwiseNhwc, IsExactForDrawnKernels) {
   for (int i = 0; i < 120; ++i) {
     taccConvDesc_t desc = layer(from(1, 3), i % 10 == 0 ? from(100, 300) : from(2, 50), from(1, 20), from(1, 30), 1);

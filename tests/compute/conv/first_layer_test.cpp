@@ -51,6 +51,21 @@ TEST_P(FirstLayers, AreExactForDrawnShapes) {
   }
 }
 
+/// Whose gradients have tiles of half a block where that is a vector.
+TEST_P(FirstLayers, AreExactForEveryFewOutputs) {
+  std::mt19937 random(22);
+  for (int outs = 1; outs <= 9; ++outs) {
+    taccConvDesc_t desc = convolution(GetParam(), 2, 1 + outs % 4, 19, 23, outs, 5, 1 + outs % 3, outs % 3);
+    desc.inputLayout = outs % 2 == 0 ? taccLayoutNchw : taccLayoutNhwc;
+    if (outs % 4 > 1) desc.outputLayout = taccLayoutNhwc;
+    for (const taccWeightLayout_t layout : {taccWeightsKcrs, taccWeightsBlocked}) {
+      desc.weightLayout = layout;
+      chooseEpilogue(desc, random);
+      expectFirstLayer(desc, 1, false);
+    }
+  }
+}
+
 /// Whose gradients of the weights are summed over several images at once.
 TEST_P(FirstLayers, AreExactForManySmallImages) {
   std::mt19937 random(21);

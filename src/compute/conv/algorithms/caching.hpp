@@ -118,7 +118,10 @@ inline double nearSingleCycles(const Description& d) {
 /// of them again where an image is more than a cache holds. From near caches hardware brings most of them in time.
 inline double cutGroupCycles(const Description& d) {
   constexpr double bytesOfL1 = 32 * 1024;
-  const double ofFarLine = hasFarCaches() ? 12 : 4.5, ofNearLine = hasFarCaches() ? 4 : 1;
+  // Gradients of weights go through all of an image group by group, which near memory is asked for anew each time.
+  const bool isAnew = !hasFarCaches() && d.pass == taccConvBackwardWeights &&
+                      touchedBytes(d) / d.shape.batch > coreModel().lastCacheBytes;
+  const double ofFarLine = hasFarCaches() ? 12 : isAnew ? 30 : 4.5, ofNearLine = hasFarCaches() ? 4 : 1;
   const Shape& s = d.shape;
   const double bytes = touchedBytes(d) / s.batch;
   if (!groupsCutNhwc(d) || bytes <= bytesOfL1) return 0;
@@ -129,6 +132,16 @@ inline double cutGroupCycles(const Description& d) {
   };
   return cyclesOfLine * s.groups * s.batch *
          (lines(s.inPerGroup()) * usedPixels(s) + lines(s.outPerGroup()) * s.outHeight * s.outWidth);
+}
+
+/// Of gradients of weights in blocks, whose vectors are half of one, for pixels between others that strides leave out:
+/// near caches do not have them in time.
+inline double nearSkippedCycles(const Description& d) {
+  constexpr double ofLine = 16;
+  const Shape& s = d.shape;
+  const bool skips = s.strideWidth > s.kernelWidth && s.groups == 1 && d.inputLayout == taccLayoutNchw16c;
+  if (!skips || staysInL2(static_cast<std::size_t>(touchedBytes(d)))) return 0;
+  return ofLine * s.kernelHeight * s.kernelWidth * s.inBlocks() * s.outHeight * s.outWidth * s.batch;
 }
 
 /// Whether whole lines of the cache begin where a tensor does, as non-temporal stores want it; plain ones need not.

@@ -174,13 +174,18 @@ class Depthwise final : public LinesPlan {
             (moved > 0 ? skippedCycles() : 0)) /
            assumedHertz;
   }
-  /// Of far caches, for lines of the cache between others that a stride leaves out, each of which is waited for: in
-  /// blocks every pixel of 16 channels is one.
+  /// For lines of the cache between others that a stride leaves out, each of which is waited for: in blocks every pixel
+  /// of 16 channels is one.
   double skippedCycles() const {
     const Shape& s = shape();
     const bool isForward = description_.pass == taccConvForward;
     if (!isForward || isApart(description_) || s.strideWidth <= s.kernelWidth) return 0;
-    return skippedLineCycles(depthwisePartRead(s) * double(s.batch) * s.inBlocks() * static_cast<double>(s.inPlane()));
+    const double floats = depthwisePartRead(s) * double(s.batch) * s.inBlocks() * static_cast<double>(s.inPlane());
+    // Near caches do not have them in time either, where they come in halves.
+    constexpr double ofNearLine = 3;
+    if (areNearHalves(kernels_.fmaLanes) && !staysInL2(static_cast<std::size_t>(bytesUsed())))
+      return ofNearLine * floats / blockLength;
+    return skippedLineCycles(floats);
   }
   double scalingCycles() const {
     constexpr double ofVector = 3, ofLine = 30;

@@ -122,7 +122,7 @@ class DepthwiseGradients final : public ConvPlan {
     const double bytes = floats * static_cast<double>(bytesOfNumber(description_)),
                  rate = isData ? bytesOfResult / (1 + 0.25 * shape().kernelHeight) : bytesOfSums;
     const bool areHalves = isData && 2 * kernels_.fmaLanes == blockLength;
-    return std::max(computed * cycles + planes * apartCycles(),
+    return std::max(computed * cycles + planes * (apartCycles() + tallCycles()),
                     areHalves ? halfLineCycles(bytes, rate) : transferCycles(bytes, rate)) /
            assumedHertz;
   }
@@ -162,6 +162,18 @@ class DepthwiseGradients final : public ConvPlan {
   }
 
  private:
+  /// Of weights of tall kernels whose lines of the image are more than the L1 cache holds: short vectors wait for each
+  /// of them.
+  double tallCycles() const {
+    constexpr double ofPixelOfLine = 2.5, bytesOfL1 = 32 * 1024;
+    constexpr int leastTall = 8;
+    const Shape& s = shape();
+    const bool isMeasured = areNearHalves(kernels_.fmaLanes) && description_.pass == taccConvBackwardWeights;
+    const double lines = std::min(s.kernelHeight, s.height);
+    const bool isHeld = lines * s.width * blockLength * sizeof(float) <= bytesOfL1;
+    if (!isMeasured || s.kernelHeight < leastTall || isHeld) return 0;
+    return ofPixelOfLine * lines * s.outHeight * s.width;
+  }
   /// Backward to the data: the result is cleared, which far caches are felt by, and what is added comes from the L2
   /// cache then.
   double dataSecondsFromFar() const {

@@ -75,35 +75,8 @@ class DepthwiseNhwc final : public ConvPlan {
   std::size_t packedFloats() const override { return isGradient() ? 0 : weightFloats(); }
   double predictedSeconds() const override {
     const Shape& s = shape();
-    // Of a vector: what is read and multiplied for a tap, what begins and ends with it, and weights that few pixels
-    // share; of those that go together, and of a run.
-    // Short vectors, all of them whole, are read by the multiply-adds, those of pixels that are one vector side by
-    // side.
-    const bool areShort = lanes_ < blockLength, arePart = s.inChannels % lanes_ != 0, isOne = s.inChannels == lanes_;
-    const double ofShortTap = isOne ? 0.5 : arePart ? 1 : 0.9;
-    const double ofTap = isGradient() ? 1.5
-                         : areShort   ? ofShortTap
-                                      : 1.2,
-                 ofVector = isGradient() ? 2 : 2.5, ofWeights = isGradient() ? 3 : 0.5, ofFew = 20;
-    constexpr double ofRun = 30;
-    const double vectors = ceilDivide(s.inChannels, lanes_);
-    double cycles = 0;
-    for (const ChannelRun& run : runs_) {
-      const double few = ceilDivide(run.count, pixelsTogether);
-      const int together = std::min(run.count, pixelsTogether);
-      for (const std::vector<ChannelTap>& line : lines_) {
-        const double taps = double(line.size()) * double(run.taps.size());
-        // Sums of a few results wait for each other's taps, where these are too many to begin with the next channels.
-        constexpr double manyTaps = 24;
-        const double latency = latencyCycles / together * std::min(1.0, taps / manyTaps);
-        const double ofResult = isGradient() ? ofTap : std::max(ofTap, latency);
-        // A result by itself begins its lines and taps for every vector.
-        const double ofAlone = together == 1 && !isGradient() ? 8 : 0;
-        const double beside = isGradient() ? 0 : cyclesOfSources(double(line.size()), double(run.taps.size()));
-        cycles += ofRun + few * (ofFew + vectors * (taps * ofWeights + 3)) +
-                  run.count * vectors * (ofVector + ofAlone + taps * ofResult + beside);
-      }
-    }
+    const bool areShort = lanes_ < blockLength;
+    const double cycles = isScaling() ? scalingCycles() : productCycles();
     // Backward to the data what strides leave out is written too; of long vectors that is hidden.
     const bool isData = description_.pass == taccConvBackwardData;
     const bool isShortData = isData && areShort && !hasFarCaches();
@@ -172,6 +145,51 @@ class DepthwiseNhwc final : public ConvPlan {
 
  private:
   const Shape& shape() const { return description_.shape; }
+  /// Whether a tap's weights stay in registers for all channels of a line of pixels: of short vectors, no more than 4.
+  bool isScaling() const {
+    const Shape& s = shape();
+    const bool areHeld = lanes_ == blockLength / 2 && s.inChannels % lanes_ == 0 && s.inChannels <= 4 * lanes_;
+    return areHeld && !isGradient() && s.kernelHeight * s.kernelWidth == 1 && s.inChannels > lanes_;
+  }
+  /// Of an image.
+  double productCycles() const {
+    const Shape& s = shape();
+    // Of a vector: what is read and multiplied for a tap, what begins and ends with it, and weights that few pixels
+    // share; of those that go together, and of a run.
+    // Short vectors, all of them whole, are read by the multiply-adds, those of pixels that are one vector side by
+    // side.
+    const bool areShort = lanes_ < blockLength, arePart = s.inChannels % lanes_ != 0, isOne = s.inChannels == lanes_;
+    const double ofShortTap = isOne ? 0.5 : arePart ? 1 : 0.9;
+    const double ofTap = isGradient() ? 1.5
+                         : areShort   ? ofShortTap
+                                      : 1.2,
+                 ofVector = isGradient() ? 2 : 2.5, ofWeights = isGradient() ? 3 : 0.5, ofFew = 20;
+    constexpr double ofRun = 30;
+    const double vectors = ceilDivide(s.inChannels, lanes_);
+    double cycles = 0;
+    for (const ChannelRun& run : runs_) {
+      const double few = ceilDivide(run.count, pixelsTogether);
+      const int together = std::min(run.count, pixelsTogether);
+      for (const std::vector<ChannelTap>& line : lines_) {
+        const double taps = double(line.size()) * double(run.taps.size());
+        // Sums of a few results wait for each other's taps, where these are too many to begin with the next channels.
+        constexpr double manyTaps = 24;
+        const double latency = latencyCycles / together * std::min(1.0, taps / manyTaps);
+        const double ofResult = isGradient() ? ofTap : std::max(ofTap, latency);
+        // A result by itself begins its lines and taps for every vector.
+        const double ofAlone = together == 1 && !isGradient() ? 8 : 0;
+        const double beside = isGradient() ? 0 : cyclesOfSources(double(line.size()), double(run.taps.size()));
+        cycles += ofRun + few * (ofFew + vectors * (taps * ofWeights + 3)) +
+                  run.count * vectors * (ofVector + ofAlone + taps * ofResult + beside);
+      }
+    }
+    return cycles;
+  }
+  double scalingCycles() const {
+    constexpr double ofVector = 2.2, ofLine = 60;
+    const double vectors = shape().inChannels / lanes_;
+    return static_cast<double>(lines_.size()) * (ofLine + ofVector * vectors * along_.results);
+  }
   bool isGradient() const { return description_.pass == taccConvBackwardWeights; }
   std::ptrdiff_t lineFloats() const { return std::ptrdiff_t{along_.results} * shape().inChannels; }
   std::ptrdiff_t inputFloats() const { return std::ptrdiff_t{shape().height} * shape().width * shape().inChannels; }

@@ -7,7 +7,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstdint>
 
 #include "compute/conv/algorithms.hpp"
 #include "compute/conv/algorithms/caching.hpp"
@@ -79,9 +78,10 @@ class DirectBackwardWeights final : public ConvPlan {
     const double times = s.outBlocks() == 1 && kernels_.fmaLanes == blockLength ? 2 : 1;
     // Taps of one block of outputs find little of what they read in the L1 cache where pixels are far apart.
     const double again = areFarApart() && !isProduct() && s.outBlocks() == 1 && hasTwoWideUnits(kernels_) ? 1.35 : 1;
-    // Of so few rows loading the gradient takes longer than its products, where vectors are short.
+    // Of so few rows loading takes longer than products, where vectors are short; more so from behind the L2 cache.
     constexpr int fewRows = 3;
-    const double ofFew = s.inPerGroup() <= fewRows && areNearHalves(kernels_.fmaLanes) ? 1.2 : 1;
+    const bool isFar = static_cast<std::size_t>(s.inPlane()) * sizeof(float) > l2CacheBytes();
+    const double ofFew = s.inPerGroup() <= fewRows && areNearHalves(kernels_.fmaLanes) ? isFar ? 1.4 : 1.2 : 1;
     const double cycles = s.groups * (again * ofFew * s.batch * steps * ofPixel + beside) + deliveryCycles() +
                           cutGroupCycles(description_) + skippedCycles();
     return std::max(cycles, farTransferCycles(times * touchedBytes(description_), 12)) / assumedHertz;
@@ -138,6 +138,7 @@ class DirectBackwardWeights final : public ConvPlan {
   double skippedCycles() const {
     constexpr double ofLine = 9;
     const Shape& s = shape();
+    if (areNearHalves(kernels_.fmaLanes)) return nearSkippedCycles(description_);
     if (!hasFarCaches() || !isProduct() || s.strideWidth == 1 || in_.pixel != blockLength) return 0;
     const double lines = double(s.batch) * s.groups * inBlocks() * s.outHeight * s.outWidth;
     const double bytes = lines * blockLength * sizeof(float);
@@ -292,8 +293,8 @@ class DirectBackwardWeights final : public ConvPlan {
     // A result that is written once and not read again soon.
     const bool isWrittenOnce = pieces_.size() == 1 && !accumulates;
     call.isNonTemporal = isWrittenOnce && !deliversByPart() &&
-                         layers::isTooLargeForCaches(blockedFloats() * sizeof(float)) &&
-                         reinterpret_cast<std::uintptr_t>(result) % 64 == 0 && kernels_.fmaLanes == blockLength;
+                         layers::isTooLargeForCaches(blockedFloats() * sizeof(float)) && isAligned(result) &&
+                         kernels_.fmaLanes == blockLength;
     if (isOfOnePixel() && !call.isNonTemporal) {
       const auto first = static_cast<std::ptrdiff_t>(ins.from) * blockLength;
       const std::ptrdiff_t rows = std::min<std::ptrdiff_t>(ins.to * blockLength, s.inPerGroup()) - first;

@@ -31,7 +31,7 @@ class FewChannelsBackwardWeights final : public ConvPlan {
                              const WeightTiles& tiles, const std::optional<JoinedTiles>& joined)
       : ConvPlan(fmt::format("{} {}x{}", kernels.vectors,
                              joined ? joined->lines * image.values() : tiles.rowParts.front().size(),
-                             tiles.blockParts.front().size())),
+                             tiles.halfTiles > 0 ? 0.5 : tiles.blockParts.front().size())),
         description_(d),
         kernels_(kernels),
         image_(image),
@@ -117,6 +117,8 @@ class FewChannelsBackwardWeights final : public ConvPlan {
   }
   /// Of a worker.
   std::size_t scratchFloats() const { return image_.scratchFloats() * static_cast<std::size_t>(imagesTogether_); }
+  /// Whether tiles have half a block of outputs, and there is no other half.
+  bool isHalf() const { return tiles_.halfTiles > 0; }
   bool isBlocked() const { return description_.weightLayout == taccWeightsBlocked; }
   std::size_t blockedFloats() const {
     const Shape& s = shape();
@@ -148,6 +150,7 @@ class FewChannelsBackwardWeights final : public ConvPlan {
     call.gradientLine = s.outWidth * out.pixel;
     call.gradientBlock = out.block;
     call.images = 1;
+    call.endsWithin = isHalf();
     call.gradientImage = out.image;
     call.outputRow = outputRow();
     call.outputBlock = rowFloats * s.kernelHeight * s.kernelWidth;
@@ -286,7 +289,7 @@ class FewChannelsBackwardWeights final : public ConvPlan {
           call.gradientAhead = readsFromMemory_ && i + rows.from == 0
                                    ? fetchDistance(call, call.gradientPixel, call.gradientLine, call.gradientImage)
                                    : 0;
-          kernels_.gradient[blocks.size()][rows.size()](call);
+          (isHalf() ? kernels_.gradientHalf : kernels_.gradient)[blocks.size()][rows.size()](call);
         }
       }
       call.accumulate = accumulates;
@@ -352,12 +355,13 @@ class FewChannelsBackwardWeights final : public ConvPlan {
   /// the blocks, and these on the number of workers.
   void sumAlone(GradientCall call, WeightTiles::Part blocks, const float* input, float* output,
                 PixelRange values) const {
-    const int most = kernels_.rowLimit[1];
+    const int most = isHalf() ? kernels_.halfRowLimit[1] : kernels_.rowLimit[1];
+    const GradientKernel* const kernels = (isHalf() ? kernels_.gradientHalf : kernels_.gradient)[1];
     for (int block = 0; block < blocks.size(); ++block) {
       for (int from = values.from; from < values.to; from += most) {
         call.input = input + from;
         call.output = output + block * call.outputBlock + from * call.outputRow;
-        kernels_.gradient[1][std::min(most, values.to - from)](call);
+        kernels[std::min(most, values.to - from)](call);
       }
       call.gradient += call.gradientBlock;
     }
@@ -447,13 +451,18 @@ std::unique_ptr<ConvPlan> makeOfLines(const Description& d, const KernelSet& ker
   std::optional<JoinedTiles> joined;
   if (image.phases() == 1 && kernelLines > 1)
     joined = chooseJoinedTiles(kernels, d.shape.outBlocks(), kernelLines, image.values(), lines, d.shape.outWidth);
+  const auto cyclesApart = [&](const WeightTiles& some) {
+    return some.cyclesOfPixel * kernelLines + static_cast<double>(some.rowParts.size() * some.blockParts.size()) *
+                                                  kernelLines * (lineCycles + callCycles / lines) / d.shape.outWidth;
+  };
+  const WeightTiles half = chooseHalfTile(kernels, d.shape.outChannels, image.values(), lines * d.shape.outWidth);
+  if (half.halfTiles > 0 && cyclesApart(half) < cyclesApart(tiles)) tiles = half;
   if (joined) {
-    const double apart =
-        tiles.cyclesOfPixel * kernelLines + static_cast<double>(tiles.rowParts.size() * tiles.blockParts.size()) *
-                                                kernelLines * (lineCycles + callCycles / lines) / d.shape.outWidth;
+    const double apart = cyclesApart(tiles);
     const double together =
         joined->cyclesOfPixel + (joined->cyclesOfLine + joined->cyclesOfCall / lines) / d.shape.outWidth;
     if (together < image.insidePart() * apart) {
+      tiles.halfTiles = 0;
       tiles.blockParts = joined->blockParts;
       tiles.rowParts = cutParts(image.values(), kernels.rowLimit[tiles.blockParts.front().size()]);
     } else {

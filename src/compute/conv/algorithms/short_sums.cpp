@@ -181,8 +181,13 @@ class ShortSums final : public ConvPlan {
                         : fetchesInput_ || isDrivenOut ? read / bytesOfFetching
                         : isOfMemory                   ? read / 9
                                                        : 0;
+    // Between zeros a result of half vectors is read from memory before it goes there.
+    constexpr double bytesOfSpread = 6;
+    const bool isReadToSpread =
+        spreads_ && areHalves_ && !hasFarCaches() && layers::isTooLargeForCaches(static_cast<std::size_t>(written));
+    const double spread = isReadToSpread ? written / bytesOfSpread : 0;
     if (spreads_ && isNear) return (late + spreadCycles(products, std::max(cleared, moved))) / assumedHertz;
-    return (late + unfetchedCycles(written) + unevenCycles() +
+    return (late + spread + unfetchedCycles(written) + unevenCycles(products) +
             std::max(near, areShort_ ? std::max(cycles, moved) : overlappedCycles(cycles, moved))) /
            assumedHertz;
   }
@@ -277,14 +282,16 @@ class ShortSums final : public ConvPlan {
     return isCut ? ofStore * (lines + ofPart) * c.batch * c.outHeight * c.outWidth : 0;
   }
 
-  /// Of vectors of half a block, and pixels that are no whole ones, for what no products hide: stores to two lines of
-  /// the cache, and those of the last channels, which are several.
-  double unevenCycles() const {
-    constexpr double ofStore = 2, ofLast = 4;
-    constexpr int lanes = blockLength / 2;
+  /// Of vectors of half a block, and pixels that are no whole ones: stores to two lines of the cache, which so many
+  /// cycles of products hide, of sums of several values; and those of the last channels, which are several.
+  double unevenCycles(double products) const {
+    constexpr double ofStore = 2, ofLast = 4, ofHidden = 0.35;
+    constexpr int lanes = blockLength / 2, leastHiding = 8;
     const Shape& c = forward_;
     if (!areHalves_ || hasFarCaches() || c.outChannels % lanes == 0) return 0;
-    return (ofStore * ceilDivide(c.outChannels, lanes) + ofLast) * c.batch * c.outHeight * c.outWidth;
+    const double pixels = double(c.batch) * c.outHeight * c.outWidth;
+    const double hidden = valuesOf(forward_) < leastHiding ? 0 : ofHidden * products;
+    return ofLast * pixels + std::max(0.0, ofStore * ceilDivide(c.outChannels, lanes) * pixels - hidden);
   }
 
   /// Lines of the cache that strides leave out between pixels are not read.

@@ -155,6 +155,9 @@ class StridedProduct final : public ConvPlan {
     if (description_.pass == taccConvBackwardData) {
       // What is stored past far caches is one stream, and all that there is to it.
       if (isStreamed() && hasFarCaches()) return (dense / bytesOfCycle + streamedCycles(whole, 11)) / assumedHertz;
+      constexpr double streamedBytes = 7.5;  // a cycle, of half vectors, which is all that there is to it too
+      if (isStreamed() && areNearHalves(description_.vectorLanes))
+        return (dense / bytesOfCycle + whole / streamedBytes) / assumedHertz;
       // Pixel by pixel.
       const double pixels = whole / (blockLength * sizeof(float)), cyclesOfPixel = shape().strideWidth > 2 ? 5 : 0;
       return ((dense + whole) / bytesOfCycle + cyclesOfPixel * pixels + transferCycles(whole, 8)) / assumedHertz;

@@ -132,6 +132,17 @@ WeightTiles chooseHalfTiles(const KernelSet& kernels, int outChannels, int inVal
   return allCycles(tiles, fullBlocks, pixels) < allCycles(whole, fullBlocks, pixels) ? tiles : whole;
 }
 
+WeightTiles chooseHalfTile(const KernelSet& kernels, int outChannels, int inValues, double pixels) {
+  constexpr double ofBlock = 0.5;
+  WeightTiles tiles{};
+  if (kernels.halfRowLimit[1] == 0 || outChannels > blockLength / 2) return tiles;
+  tiles.blockParts = {{0, 1}};
+  tiles.rowParts = cutParts(inValues, kernels.halfRowLimit[1]);
+  tiles.halfTiles = tiles.halvesOfTile = 1;
+  tiles.cyclesOfPixel = cyclesOfRows(kernels, ofBlock, tiles.rowParts, pixels);
+  return tiles;
+}
+
 void dealOut(WeightTiles& tiles, std::size_t workers, int vectors) {
   const auto haveSameSets = [&](int blocks, int others) {
     return std::all_of(tiles.rowParts.begin(), tiles.rowParts.end(), [&](const WeightTiles::Part& rows) {

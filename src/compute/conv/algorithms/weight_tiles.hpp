@@ -35,6 +35,10 @@ WeightTiles chooseWeightTiles(const KernelSet& kernels, int outBlocks, int inVal
 /// worth more than larger tiles.
 WeightTiles chooseHalfTiles(const KernelSet& kernels, int outChannels, int inValues, double pixels, bool isProduct);
 
+/// Tiles of half a block, of so few output channels, and all rows of as many input values; no `halfTiles` where the
+/// kernels have none, or there are more channels.
+WeightTiles chooseHalfTile(const KernelSet& kernels, int outChannels, int inValues, double pixels);
+
 /// The fewest nearly equal parts of at most `limit`, the larger ones first.
 std::vector<WeightTiles::Part> cutParts(int count, int limit);
 

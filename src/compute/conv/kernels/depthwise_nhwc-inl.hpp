@@ -105,25 +105,35 @@ template <int kResults, int kVectors, bool kIsNonTemporal>
   }
 }
 
+/// Vectors of channels that go together at most, where pixels are no more than these.
+constexpr int mostScaledVectors = vectorsOfBlock == 2 ? 4 : vectorsOfBlock;
+
 /// One tap of whole vectors of channels: its weights are read once for all results. The vectors of a block go together,
 /// so that lines of the cache are read and written whole.
 template <bool kIsNonTemporal>
 void scaleChannels(const DepthwiseNhwcCall& call) {
-  constexpr int vectors = vectorsOfBlock <= 2 ? vectorsOfBlock : 1, few = 8 / vectors;
-  for (int channel = 0; channel < call.channels;) {
-    const auto scaleVectors = [&]<int kVectors>(std::integral_constant<int, kVectors>) __attribute__((always_inline)) {
-      Scale<kVectors> scale;
-      for (int v = 0; v < kVectors; ++v) {
-        const int at = channel + v * TACC_LANES;
-        scale.weights[v] =
-            load(call.weights + weightsOf(at, call.weightsBlock) + call.lines->weights + call.taps->weights);
-        scale.start[v] = call.bias != nullptr ? load(call.bias + at) : Vector{};
-      }
-      std::ptrdiff_t p = 0;
-      for (; p + few <= call.results; p += few) scaleFew<few, kVectors, kIsNonTemporal>(call, p, channel, scale);
-      for (; p < call.results; ++p) scaleFew<1, kVectors, kIsNonTemporal>(call, p, channel, scale);
-      channel += kVectors * TACC_LANES;
-    };
+  constexpr int vectors = vectorsOfBlock <= 2 ? vectorsOfBlock : 1;
+  int channel = 0;
+  const auto scaleVectors = [&]<int kVectors>(std::integral_constant<int, kVectors>) __attribute__((always_inline)) {
+    constexpr int few = 8 / kVectors;
+    Scale<kVectors> scale;
+    for (int v = 0; v < kVectors; ++v) {
+      const int at = channel + v * TACC_LANES;
+      scale.weights[v] =
+          load(call.weights + weightsOf(at, call.weightsBlock) + call.lines->weights + call.taps->weights);
+      scale.start[v] = call.bias != nullptr ? load(call.bias + at) : Vector{};
+    }
+    std::ptrdiff_t p = 0;
+    for (; p + few <= call.results; p += few) scaleFew<few, kVectors, kIsNonTemporal>(call, p, channel, scale);
+    for (; p < call.results; ++p) scaleFew<1, kVectors, kIsNonTemporal>(call, p, channel, scale);
+    channel += kVectors * TACC_LANES;
+  };
+  if constexpr (mostScaledVectors > vectorsOfBlock) {
+    // All of a pixel, so that pixels are in the order of memory.
+    if (call.channels == 3 * TACC_LANES) return scaleVectors(std::integral_constant<int, 3>{});
+    if (call.channels == 4 * TACC_LANES) return scaleVectors(std::integral_constant<int, 4>{});
+  }
+  while (channel < call.channels) {
     if (channel + vectors * TACC_LANES <= call.channels) {
       scaleVectors(std::integral_constant<int, vectors>{});
     } else {
@@ -176,7 +186,7 @@ template <class Visit>
 void depthwiseNhwcSum(const DepthwiseNhwcCall& call) {
   // Of many channels pixels in the order of memory are better.
   const bool isScaling = call.lineCount * call.tapCount == 1 && call.channels % TACC_LANES == 0;
-  if (isScaling && (call.channels <= blockLength || call.results == 1)) {
+  if (isScaling && (call.channels <= mostScaledVectors * TACC_LANES || call.results == 1)) {
     call.isNonTemporal ? scaleChannels<true>(call) : scaleChannels<false>(call);
     return;
   }

@@ -1,0 +1,130 @@
+// Prices of vectors of half a block where caches are near, as measured on a Zen 3: of what strides leave out, groups
+// that are gone through one after the other, tall kernels, and few outputs.
+#include <gmock/gmock.h>
+
+#include <functional>
+
+#include "compute/conv/core_model.hpp"
+#include "conv_case.hpp"
+
+namespace tacc::conv::test {
+namespace {
+
+class HalfVectorPrices : public testing::Test {
+ protected:
+  HalfVectorPrices() { pretendCoreModel(&nearCore); }
+  ~HalfVectorPrices() override { pretendCoreModel(nullptr); }
+
+  static void forHalfVectors(const std::function<void(const KernelSet&)>& expect) {
+    for (const KernelSet* kernels : availableKernels()) {
+      if (2 * kernels->fmaLanes == blockLength) expect(*kernels);
+    }
+  }
+  static double secondsOf(taccConvDesc_t desc, const KernelSet& kernels, const char* algorithm) {
+    desc.algorithm = algorithm;
+    return makePlan(understand(desc), kernels).plan->predictedSeconds();
+  }
+  static taccConvDesc_t channelWise(taccConvPass_t pass, int batch, int channels, int size, int kernel, int stride) {
+    taccConvDesc_t desc = convolution(pass, batch, channels, size, size, channels, kernel, stride, kernel / 2);
+    desc.groups = channels;
+    return desc;
+  }
+};
+
+/// A line of the cache that is read between others, of each pixel: nothing brings it in time.
+TEST_F(HalfVectorPrices, PixelsBetweenStridesCostTheirWay) {
+  const taccConvDesc_t forward = channelWise(taccConvForward, 2, 24, 96, 3, 4);
+  const taccConvDesc_t weights = [] {
+    taccConvDesc_t desc = convolution(taccConvBackwardWeights, 16, 11, 50, 50, 8, 2, 4);
+    desc.weightLayout = taccWeightsBlocked;
+    return desc;
+  }();
+  forHalfVectors([&](const KernelSet& kernels) {
+    constexpr double linesRead = 2 * 2 * 72.0 * 72, linesOfTaps = 16 * 144.0 * 4;
+    EXPECT_GE(secondsOf(forward, kernels, "depthwise"), 5 * linesRead / assumedHertz) << kernels.isa;
+    EXPECT_GE(secondsOf(weights, kernels, "direct"), 16 * linesOfTaps / assumedHertz) << kernels.isa;
+    EXPECT_EQ(makePlan(understand(weights), kernels).algorithm, "few-outputs") << kernels.isa;
+  });
+}
+
+/// Of 3 MB in the L2 cache's place and of 172 MB in memory's: a pixel of the latter is brought anew for each group.
+TEST_F(HalfVectorPrices, GroupsOfGradientsBringPixelsFromMemoryAnew) {
+  const auto cycles = [](const KernelSet& kernels, int size) {
+    taccConvDesc_t desc = convolution(taccConvBackwardWeights, 1, 205, size, size, 410, 3, 1, 1);
+    desc.groups = 41;
+    desc.inputLayout = desc.outputLayout = taccLayoutNhwc;
+    return secondsOf(desc, kernels, "direct") * assumedHertz / (double(size) * size);  // of a pixel
+  };
+  forHalfVectors([&](const KernelSet& kernels) {
+    constexpr double linesOfPixel = 41 * (1.25 + 1.5625);
+    EXPECT_GE(cycles(kernels, 187), cycles(kernels, 60) + 20 * linesOfPixel) << kernels.isa;
+  });
+}
+
+/// Nine lines of the image are in the L2 cache, where seven narrower ones are in the L1 cache.
+TEST_F(HalfVectorPrices, GradientsOfTallKernelsWaitForLinesOfTheImage) {
+  const auto ofProduct = [](const KernelSet& kernels, int kernel, int size) {
+    return secondsOf(channelWise(taccConvBackwardWeights, 1, 16, size, kernel, 1), kernels, "depthwise") /
+           (double(kernel) * kernel * size * size);
+  };
+  forHalfVectors([&](const KernelSet& kernels) {
+    EXPECT_GE(ofProduct(kernels, 9, 272), 1.15 * ofProduct(kernels, 7, 60)) << kernels.isa;
+  });
+}
+
+/// A result of more than the caches is read before it is written between zeros, and written past them from copies.
+TEST_F(HalfVectorPrices, DataBetweenZerosIsCopiedWhereItLeavesTheCaches) {
+  const auto desc = [](taccLayout_t layout, int batch) {
+    taccConvDesc_t data = convolution(taccConvBackwardData, batch, 1760, 39, 39, 2, 1, 3);
+    data.inputLayout = data.outputLayout = layout;
+    return data;
+  };
+  forHalfVectors([&](const KernelSet& kernels) {
+    constexpr double bytes = 8 * 4.0 * 1760 * 39 * 39;
+    EXPECT_GE(secondsOf(desc(taccLayoutNhwc, 8), kernels, "short-sums"), bytes / (6 * assumedHertz)) << kernels.isa;
+    EXPECT_LE(secondsOf(desc(taccLayoutNchw16c, 8), kernels, "strided-product"),
+              0.7 * secondsOf(desc(taccLayoutNhwc, 8), kernels, "short-sums"))
+        << kernels.isa;
+  });
+}
+
+/// Results of 17 channels end within lines of the cache: many products hide what stores to two lines cost, and few do
+/// not.
+TEST_F(HalfVectorPrices, ManyProductsHideUnevenStores) {
+  const auto cycles = [](const KernelSet& kernels, int outs, int kernel) {
+    taccConvDesc_t desc = convolution(taccConvForward, 1, 2, 100, 100, outs, kernel, 1, kernel / 2);
+    desc.inputLayout = desc.outputLayout = taccLayoutNhwc;
+    return secondsOf(desc, kernels, "short-sums") * assumedHertz / (100.0 * 100);  // of a pixel
+  };
+  forHalfVectors([&](const KernelSet& kernels) {
+    EXPECT_NEAR(cycles(kernels, 17, 7), cycles(kernels, 24, 7), 5) << kernels.isa;
+    EXPECT_GT(cycles(kernels, 17, 1), cycles(kernels, 24, 1) + 6) << kernels.isa;
+  });
+}
+
+/// Of a pixel of 24 channels all are in registers, and none of them is empty.
+TEST_F(HalfVectorPrices, ScalingIsCheapestInNhwcOfChannelsThatFillNoBlocks) {
+  taccConvDesc_t blocks = channelWise(taccConvForward, 1, 24, 133, 1, 1), nhwc = blocks;
+  nhwc.inputLayout = nhwc.outputLayout = taccLayoutNhwc;
+  forHalfVectors([&](const KernelSet& kernels) {
+    EXPECT_LE(secondsOf(nhwc, kernels, "depthwise-nhwc"), 0.8 * secondsOf(blocks, kernels, "depthwise")) << kernels.isa;
+  });
+}
+
+/// Half a block of outputs is summed by itself.
+TEST_F(HalfVectorPrices, FirstLayersOfFewOutputsHaveHalfTiles) {
+  forHalfVectors([&](const KernelSet& kernels) {
+    const auto kernelOf = [&](int outs) {
+      taccConvDesc_t desc = convolution(taccConvBackwardWeights, 4, 3, 39, 39, outs, 5, 4, 2);
+      desc.inputLayout = taccLayoutNchw;
+      desc.weightLayout = taccWeightsBlocked;
+      desc.algorithm = "few-channels";
+      return makePlan(understand(desc), kernels).plan->kernel();
+    };
+    EXPECT_THAT(kernelOf(6), testing::EndsWith("x0.5")) << kernels.isa;
+    EXPECT_THAT(kernelOf(9), testing::EndsWith("x1")) << kernels.isa;
+  });
+}
+
+}  // namespace
+}  // namespace tacc::conv::test
