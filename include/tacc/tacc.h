@@ -71,10 +71,12 @@ TACC_API taccResult_t taccCommInitAll(taccComm_t* comms, int ndev, const int* de
 TACC_API taccResult_t taccCommSplit(taccComm_t comm, int color, int key, taccComm_t* newcomm,
                                     const taccConfig_t* config);
 /** Makes a communicator of `nranks` ranks of `comm`: ranks[i] becomes rank i. Collective over these ranks alone, as
- * MPI_Comm_create_group: each gives the same list, and the others do not call. The ranks talk by messages of `comm`,
- * which take their turn among its sends and receives. `config` NULL: comm's own. Errors: a rank that is not in
- * [0, ranks of comm) or twice in the list, or a list without the caller (taccInvalidArgument); ranks that give
- * different lists (taccInvalidUsage, `comm` has failed then). */
+ * MPI_Comm_create_group: each gives the same list, and the others do not call. The ranks talk by messages of `comm`, in
+ * turn with its sends and receives; in a group that is open (taccGroupStart) communicators are made one after the
+ * other, in the order of the calls, before its sends and receives. `config` NULL: comm's own. Errors: a rank that is
+ * not in [0, ranks of comm) or twice in the list, or a list without the caller (taccInvalidArgument); lists with the
+ * same lowest rank that differ, also in their order (taccInvalidUsage). After the latter, or where a rank fails, `comm`
+ * has failed, too. A rank of the list that does not call is waited for, as one that misses a collective. */
 TACC_API taccResult_t taccCommCreateGroup(taccComm_t comm, const int* ranks, int nranks, taccComm_t* newcomm,
                                           const taccConfig_t* config);
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <numeric>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absences.hpp"
@@ -68,9 +69,10 @@ bool holdsOnAll(bool here, MPI_Comm mpi) {
   return all != 0;
 }
 
-// Ranks that have no communicator of tacc's to split one off meet by sockets, which takes some milliseconds: as long as
-// thousands of short calls of an MPI. Of such communicators many are freed after a few calls.
-constexpr int callsBeforeMeeting = 16;
+// To make a communicator of some of the ranks takes about half a millisecond, or some milliseconds where they have to
+// meet by sockets: as long as hundreds, or thousands, of short calls of an MPI. Of such communicators many are freed
+// after a few calls.
+constexpr int callsOfSome = 16;
 
 }  // namespace
 
@@ -193,8 +195,8 @@ int Communicators::end(MPI_Comm* mpi, int (*free)(MPI_Comm*)) {
 bool Communicators::leavesFirst(Communicator& communicator) const noexcept {
   std::optional<int>& left = communicator.callsBeforeJoining;
   if (!left) {
-    const bool meetsForCalls = communicator.mpi != MPI_COMM_WORLD && !hasAllRanks(communicator.mpi);
-    left = meetsForCalls && plugin().contestAfter > 0 ? callsBeforeMeeting : 0;
+    const bool waits = communicator.mpi != MPI_COMM_WORLD && !hasAllRanks(communicator.mpi);
+    left = waits && plugin().contestAfter > 0 ? callsOfSome : 0;
   }
   if (*left == 0) return false;
   --*left;
@@ -202,28 +204,39 @@ bool Communicators::leavesFirst(Communicator& communicator) const noexcept {
 }
 
 void Communicators::join(Communicator& communicator) noexcept {
-  const bool hasStem = holdsOnAll(isInOrder_ && isWell(stem_.tacc), communicator.mpi);
-  const bool makesStem = !hasStem && hasAllRanks(communicator.mpi);
-  const bool hasRoom = hasStem || hasFilesToMeet();
   // After this all are here: whoever joins owes nobody of them the progress of a message.
-  if (const auto speaker = firstInTrouble(communicator, hasRoom ? taccSuccess : taccSystemError)) {
+  if (const auto speaker = firstInTrouble(communicator, hasFilesToMeet() ? taccSuccess : taccSystemError)) {
     leaveToMpi(communicator, *speaker, describeNoFiles());
     return;
   }
   PMPI_Irecv(nullptr, 0, MPI_BYTE, 0, 0, self_, &communicator.never);
-  const taccResult_t result = hasStem     ? joinByStem(communicator)
-                              : makesStem ? joinWithStem(communicator)
-                                          : joinByMeeting(communicator);
-  const std::string why = result == taccSuccess ? "" : taccGetLastError(nullptr);
-  const std::optional<int> speaker = firstInTrouble(communicator, result);
+  std::string why;
+  std::optional<int> speaker;
+  if (isInOrder_ && holdsOnAll(isWell(stem_.tacc), communicator.mpi)) {
+    speaker = attempt(communicator, &Communicators::joinByStem, why);
+    if (!speaker) return;
+    dropStem();  // what other ranks did may have ended it
+  }
+  const bool makesStem = hasAllRanks(communicator.mpi);
+  speaker = attempt(communicator, makesStem ? &Communicators::joinWithStem : &Communicators::joinByMeeting, why);
   if (!speaker) return;
-  if (hasStem || makesStem) dropStem();  // some may have it and some not
-  if (makesStem) isInOrder_ = false;     // others may do without
+  if (makesStem) {  // some may have it and some not, and others may do without
+    dropStem();
+    isInOrder_ = false;
+  }
   SharedMessages::keepRange(communicator);
-  if (communicator.tacc != nullptr) taccCommAbort(communicator.tacc);
-  communicator.tacc = nullptr;
   endMessage(communicator);
   leaveToMpi(communicator, *speaker, why);
+}
+
+/// Who says why it failed, and `why` of this rank; nothing where all have joined. Then the ranks that had, have not.
+std::optional<int> Communicators::attempt(Communicator& communicator, taccResult_t (Communicators::*way)(Communicator&),
+                                          std::string& why) {
+  const taccResult_t result = (this->*way)(communicator);
+  why = result == taccSuccess ? "" : taccGetLastError(nullptr);
+  const std::optional<int> speaker = firstInTrouble(communicator, result);
+  if (speaker && communicator.tacc != nullptr) taccCommAbort(std::exchange(communicator.tacc, nullptr));
+  return speaker;
 }
 
 /// MPI calls this when the communicator ends.

@@ -92,6 +92,8 @@ class Communicators {
   taccResult_t joinWithStem(Communicator& communicator);
   taccResult_t joinByStem(Communicator& communicator);
   void dropStem() noexcept;
+  std::optional<int> attempt(Communicator& communicator, taccResult_t (Communicators::*way)(Communicator&),
+                             std::string& why);
   bool hasAllRanks(MPI_Comm mpi) const noexcept;
   Communicator* look(MPI_Comm mpi, const CallingThread& thread) noexcept;
   void remove(Communicator* communicator) noexcept;

@@ -95,6 +95,7 @@ std::vector<int> checkMembers(const taccComm& comm, const int* ranks, int count)
   tacc::checkPointer(ranks, "ranks");
   if (count < 1) tacc::fail(taccInvalidArgument, "nranks is {}; it must be at least 1", count);
   const int all = comm.communicator->ranks();
+  if (count > all) tacc::fail(taccInvalidArgument, "nranks is {}, and comm has {} ranks", count, all);
   std::vector<int> members(ranks, ranks + count);
   std::vector<bool> isThere(static_cast<std::size_t>(all));
   for (int i = 0; i < count; ++i) {

@@ -1,7 +1,5 @@
 #include "comm/joined_communicator.hpp"
 
-#include <fmt/ranges.h>
-
 #include <algorithm>
 #include <array>
 #include <chrono>
@@ -61,7 +59,14 @@ JoinedCommunicator::Group JoinedCommunicator::groupOf(std::span<const int> membe
   return {static_cast<int>(place), static_cast<int>(members.size()), members.front(), {members.begin(), members.end()}};
 }
 
-/// The leader hears whom the others mean before it answers: answers are as long as the group.
+std::string JoinedCommunicator::namesOf(const Group& group) const {
+  std::string names;
+  for (const int member : group.members) names += fmt::format("{}{}", names.empty() ? "" : " ", nameOf(member));
+  return names;
+}
+
+/// The lowest rank hears whom the others mean before it answers: answers are as long as the group. Any order of the
+/// same ranks has the same lowest one.
 void JoinedCommunicator::exchangeAmong(const Group& group, std::span<const std::byte> mine, std::span<std::byte> all) {
   Digest digest;
   for (const int member : group.members) digest.add(static_cast<std::uint64_t>(member));
@@ -69,30 +74,30 @@ void JoinedCommunicator::exchangeAmong(const Group& group, std::span<const std::
   std::vector<std::byte> told(sizeof meant + mine.size());
   std::memcpy(told.data(), &meant, sizeof meant);
   std::memcpy(told.data() + sizeof meant, mine.data(), mine.size());
-  if (group.rank != 0) {
-    const PointToPoint tell{true, group.leader, told.data(), told.size(), taccUint8};
-    const PointToPoint hear{false, group.leader, all.data(), all.size(), taccUint8};
+  const int collector = *std::ranges::min_element(group.members);
+  if (rank() != collector) {
+    const PointToPoint tell{true, collector, told.data(), told.size(), taccUint8};
+    const PointToPoint hear{false, collector, all.data(), all.size(), taccUint8};
     exchangeNow(std::array{tell, hear});
     return;
   }
-  const auto others = static_cast<std::size_t>(group.ranks) - 1;
-  std::vector<std::byte> heard(others * told.size());
+  std::vector<std::byte> heard(group.members.size() * told.size());
   std::vector<PointToPoint> inward, outward;
-  for (std::size_t i = 0; i < others; ++i) {
-    const int member = group.members[i + 1];
-    inward.push_back({false, member, heard.data() + i * told.size(), told.size(), taccUint8});
-    outward.push_back({true, member, all.data(), all.size(), taccUint8});
+  for (std::size_t i = 0; i < group.members.size(); ++i) {
+    if (group.members[i] == collector) continue;
+    inward.push_back({false, group.members[i], heard.data() + i * told.size(), told.size(), taccUint8});
+    outward.push_back({true, group.members[i], all.data(), all.size(), taccUint8});
   }
   exchangeNow(inward);
-  std::memcpy(all.data(), mine.data(), mine.size());
-  for (std::size_t i = 0; i < others; ++i) {
-    const std::byte* const one = heard.data() + i * told.size();
+  for (std::size_t i = 0; i < group.members.size(); ++i) {
+    const std::byte* const one = group.members[i] == collector ? told.data() : heard.data() + i * told.size();
     if (std::memcmp(one, &meant, sizeof meant) != 0)
-      fail(taccInvalidUsage,
-           "rank {} makes a communicator of the ranks {}, and rank {} one of others: the list must be the same on all "
-           "of them",
-           rank(), fmt::join(group.members, " "), group.members[i + 1]);
-    std::memcpy(all.data() + (i + 1) * mine.size(), one + sizeof meant, mine.size());
+      fail(
+          taccInvalidUsage,
+          "rank {} makes a communicator of the ranks {}, and rank {} one of others, or in another order: the list must "
+          "be the same on all of them",
+          nameOf(rank()), namesOf(group), nameOf(group.members[i]));
+    std::memcpy(all.data() + i * mine.size(), one + sizeof meant, mine.size());
   }
   exchangeNow(outward);
 }
@@ -103,7 +108,7 @@ std::unique_ptr<Communicator> JoinedCommunicator::joinPart(const taccUniqueId& i
   try {
     return join(id, ranks, newRank, config, {}, watch, true);
   } catch (...) {
-    const Error error = errorOf(std::current_exception(), rank(), [] { return std::string("taccCommSplit"); });
+    const Error error = errorOf(std::current_exception(), rank(), [] { return std::string("making a part"); });
     if (isOwnTrouble(error)) failWith(error);
     // A rank that fails so tells its own parent: there is the cause; the end of a connection is its consequence.
     if (error.result() == taccRemoteError)

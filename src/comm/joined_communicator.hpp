@@ -178,6 +178,28 @@ class JoinedCommunicator : public Communicator {
   std::unique_ptr<Communicator> joinPart(const taccUniqueId& id, int ranks, int rank, const CommConfig& config,
                                          const std::function<void()>& watch);
 
+  /// Of a rank, for messages: its number where this communicator is a part of one that the program has.
+  virtual int nameOf(int rank) const noexcept { return rank; }
+  /// While it lives, messages say that this communicator is making a part of these ranks.
+  class MakesPart {
+   public:
+    MakesPart(JoinedCommunicator& whole, std::string making) noexcept : whole_(whole) {
+      whole_.making_ = std::move(making);
+    }
+    ~MakesPart() { whole_.making_.clear(); }
+    MakesPart(const MakesPart&) = delete;
+    MakesPart& operator=(const MakesPart&) = delete;
+
+   private:
+    JoinedCommunicator& whole_;
+  };
+  /// What MakesPart says of `group`.
+  std::string describeMaking(const Group& group) const {
+    return "the making of a communicator of the ranks " + namesOf(group);
+  }
+  /// "the making of a communicator of the ranks 2 3"; empty: none is being made.
+  const std::string& making() const noexcept { return making_; }
+
   /// For the record: what changes in calls from now on.
   void note(std::string text) { recorder_.note(std::move(text)); }
 
@@ -187,6 +209,9 @@ class JoinedCommunicator : public Communicator {
   std::string_view wished(Collective collective, const PlanDemands& demands);
   std::string_view steeredByWish(const Call& call);
 
+  std::string namesOf(const Group& group) const;
+
+  std::string making_;
   std::string forced_;                                         // empty: chosen
   bool isWish_;                                                // TACC_ALGO says it
   std::map<std::pair<Collective, PlanDemands>, bool> served_;  // whether a wish can be granted

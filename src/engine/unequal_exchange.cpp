@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <bit>
 #include <cstring>
+#include <numeric>
 #include <span>
 
 #include "core/error.hpp"
@@ -35,6 +36,11 @@ constexpr bool hasBlockForItself(Collective collective) noexcept {
 /// Whether `rank` posts block `index` of its input: what it gives itself alone, it does not.
 constexpr bool isPosted(Collective collective, int rank, int index) noexcept {
   return !hasBlockForItself(collective) || index != rank;
+}
+
+/// Bytes of the blocks.
+std::size_t bytesOf(const BlockRow& row, std::size_t elementBytes) noexcept {
+  return std::accumulate(row.counts.begin(), row.counts.end(), std::size_t{0}) * elementBytes;
 }
 
 /// Elements before block `end` of what `rank` posts, one block behind the other.
@@ -167,9 +173,11 @@ void UnequalExchange::compose(std::uint64_t signature, const OwnCall& call) {
   mine_.table.resize(words);
   fill(mine_.table, *call.mine);
   const ShortTable shortTable(words);
-  // Longer data are copied quicker where they are. Of a block for itself it does not matter how long that is.
+  // Longer data are copied quicker where they are. The longest blocks of one length that are posted are those that fit
+  // with the rank's own among them; how long that is does not matter otherwise.
+  const bool fitWithOwn = bytesOf(call.mine->send, elementBytes_) <= eagerBytes_;
   const std::size_t mostPosted =
-      hasBlockForItself(call.collective) ? eagerBytes_ / at(ranks_) * (at(ranks_) - 1) : eagerBytes_;
+      fitWithOwn || !hasBlockForItself(call.collective) ? eagerBytes_ : eagerBytes_ / at(ranks_) * (at(ranks_) - 1);
   mine_.place = shortTable.placeOf(mine_.table, dataBytes, mostPosted);
   mine_.isWithData = mine_.place != Place::slot || tableBytes + dataBytes <= mostPosted;
   mine_.table[0] = mine_.isWithData ? 1 : 0;

@@ -92,7 +92,7 @@ class UnequalExchange {
   /// At the root of a gather, when all have posted: whether all data came.
   bool takeGathered(const OwnCall& call) const;
   void takeScattered(const OwnCall& call, const PostedTable& table) const;
-  /// What this rank gives itself, block `index` of its input, to its only result.
+  /// What this rank gives itself: block `index` of its input, to block `to` of its result.
   void copyOwn(const OwnCall& call, std::size_t index, std::size_t to) const;
   void read(const OwnCall& call, int rank, std::size_t begin);
   /// Of a call that is open: whether all ranks' lines begin as in the last call, which was of the same kind. Then the

@@ -237,11 +237,13 @@ TEST(Init, Group) {
   refused({2, 3, 2}, "ranks[2] is 2, which is in the list before");
   refused({0, 3}, "the list has no rank 2, which calls");
   const int members[] = {3, 2};
-  EXPECT_EQ(taccCommCreateGroup(comm, members, 0, &comm, nullptr), taccInvalidArgument);
+  taccComm_t group = nullptr;
+  EXPECT_EQ(taccCommCreateGroup(comm, members, 0, &group, nullptr), taccInvalidArgument);
   EXPECT_THAT(std::string(taccGetLastError(comm)), HasSubstr("nranks is 0"));
+  EXPECT_EQ(taccCommCreateGroup(comm, members, 2000000000, &group, nullptr), taccInvalidArgument);
+  EXPECT_THAT(std::string(taccGetLastError(comm)), HasSubstr("nranks is 2000000000, and comm has 4 ranks"));
   EXPECT_EQ(taccCommCreateGroup(comm, members, 2, nullptr, nullptr), taccInvalidArgument);
   EXPECT_TRUE(world.events().empty());
-  taccComm_t group = nullptr;
   ASSERT_EQ(taccCommCreateGroup(comm, members, 2, &group, nullptr), taccSuccess);
   int rank = -1, ranks = 0;
   EXPECT_EQ(taccCommUserRank(group, &rank), taccSuccess);

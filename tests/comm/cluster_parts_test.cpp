@@ -131,6 +131,42 @@ TEST_P(HostParts, canBeMadeOfSomeRanks) {
   });
 }
 
+/// Those of one host, made by a split or by their ranks alone, take no descriptors, and what is wrong with one of them
+/// ends nothing on other hosts.
+TEST_P(HostParts, ofOneHostStayThere) {
+  const VirtualCluster& cluster = fourHosts();
+  runOnHosts(cluster, hosts(), [&](taccComm_t comm, int rank) {
+    const int host = hosts()[static_cast<std::size_t>(rank)];
+    std::vector<int> here;
+    for (int other = 0; other < ranks(); ++other)
+      if (hosts()[static_cast<std::size_t>(other)] == host) here.push_back(other);
+    const auto group = [&](taccResult_t expected) {
+      taccComm_t made = nullptr;
+      EXPECT_EQ(taccCommCreateGroup(comm, here.data(), static_cast<int>(here.size()), &made, nullptr), expected)
+          << taccGetLastError(comm);
+      return made;
+    };
+    talkToAll(comm);
+    std::vector<taccComm_t> made;
+    int before = 0;
+    for (int i = 0; i < 12; ++i) {
+      made.push_back(i % 2 == 0 ? split(comm, host, rank) : group(taccSuccess));
+      talkToAll(made.back());
+      if (i == 1) before = countOpenDescriptors();
+    }
+    if (here.size() > 1) {
+      EXPECT_EQ(countOpenDescriptors(), before);
+    }
+    if (here.size() > 1 && host == hosts()[0]) {
+      ASSERT_EQ(::setenv("TACC_TUNE_FILE", "/nowhere/tune.toml", 1), 0);
+      EXPECT_EQ(group(taccInvalidArgument), nullptr);
+      ASSERT_EQ(::unsetenv("TACC_TUNE_FILE"), 0);
+    }
+    talkToAll(comm);
+    for (const taccComm_t part : made) EXPECT_EQ(taccCommDestroy(part), taccSuccess);
+  });
+}
+
 /// A part that is to have other settings has connections of its own, and shares them with its own parts.
 TEST_P(HostParts, withOtherSettingsHaveTheirOwnConnections) {
   if (!sharesConnections()) GTEST_SKIP();

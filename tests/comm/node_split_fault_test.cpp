@@ -146,6 +146,45 @@ TEST(NodeSplitFaults, ARankThatDiesWhileOthersSplitIsNamedOnAll) {
   }
 }
 
+/// By its number in the communicator that the group is made of, whichever step it is at.
+TEST(NodeSplitFaults, ARankThatDiesWhileItsGroupIsMadeIsNamedOnAll) {
+  std::mt19937 random(273);
+  for (int round = 0; round < 2 * splitRounds(); ++round) {
+    const int victim = round % 2 == 0 ? 3 : 1;
+    SCOPED_TRACE("round " + std::to_string(round) + ": rank " + std::to_string(victim));
+    Team team(4, [&](const taccUniqueId& id, int rank, Report& report) {
+      const int members[] = {3, 1};
+      taccComm_t const whole = joinTeam(id, 4, rank, configOf(20, 20));
+      ASSERT_NE(whole, nullptr);
+      report.stage = 1;
+      if (rank % 2 == 0) report.result = taccBarrier(whole, nullptr);
+      while (report.result == taccSuccess) {
+        taccComm_t group = nullptr;
+        report.result = taccCommCreateGroup(whole, members, 2, &group, nullptr);
+        if (group != nullptr) {
+          EXPECT_EQ(taccCommDestroy(group), taccSuccess);
+        }
+      }
+      report.end = now();
+      report.setMessage(taccGetLastError(whole));
+      EXPECT_EQ(taccCommDestroy(whole), taccSuccess);
+      report.stage = 2;
+    });
+    team.awaitStage(1);
+    nap(0.0005 * static_cast<double>(random() % 40));
+    const double killed = now();
+    team.signal(victim, SIGKILL);
+    team.join(victim);
+    expectNamed(team, 4, victim, killed);
+    const std::string dead = "rank " + std::to_string(victim) + " (process";
+    for (int rank = 0; rank < 4; ++rank)
+      if (rank != victim) {
+        EXPECT_NE(std::strstr(team.report(rank).message, dead.c_str()), nullptr) << team.report(rank).message;
+      }
+    if (HasFailure()) return;
+  }
+}
+
 TEST(NodeSplitFaults, WhoLeavesAPartIsMissedThereAndNowhereElse) {
   Team team(3, [](const taccUniqueId& id, int rank, Report& report) {
     taccComm_t const whole = joinTeam(id, 3, rank, configOf(20, 20));

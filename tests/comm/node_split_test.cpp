@@ -125,6 +125,9 @@ TEST_P(NodeSplit, ATuningFileThatCannotBeReadIsToldToAllAndEndsNothing) {
     taccComm_t part = nullptr;
     EXPECT_NE(taccCommSplit(comm, 0, 0, &part, nullptr), taccSuccess);
     EXPECT_NE(std::strstr(taccGetLastError(comm), "/nowhere/tune.toml"), nullptr) << taccGetLastError(comm);
+    const int turned[] = {1, 0};
+    EXPECT_NE(taccCommCreateGroup(comm, turned, 2, &part, nullptr), taccSuccess);
+    EXPECT_NE(std::strstr(taccGetLastError(comm), "/nowhere/tune.toml"), nullptr) << taccGetLastError(comm);
     ::unsetenv("TACC_TUNE_FILE");
     part = split(comm, 0, 0);
     expectWorks({part, {0, 1}}, rank, 1000);
@@ -150,15 +153,18 @@ TEST_P(NodeSplit, GroupsAreMadeByTheirRanksAlone) {
 }
 
 TEST_P(NodeSplit, RanksThatMeanAnotherGroupAreNamed) {
-  runRanks(GetParam(), 3, [](taccComm_t comm, int rank) {
-    const std::vector<int> all{0, 1, 2}, others{0, 2};
-    const std::vector<int>& members = rank == 2 ? others : all;
-    taccComm_t group = nullptr;
-    EXPECT_NE(taccCommCreateGroup(comm, members.data(), static_cast<int>(members.size()), &group, nullptr),
-              taccSuccess);
-    EXPECT_NE(std::strstr(taccGetLastError(comm), "of the ranks 0 1 2, and rank 2 one of others"), nullptr)
-        << taccGetLastError(comm);
-  });
+  for (const std::vector<int>& others : {std::vector{0, 2}, {2, 0, 1}, {0, 2, 1}})
+    runRanks(GetParam(), 3, [&](taccComm_t comm, int rank) {
+      const std::vector<int> all{0, 1, 2};
+      const std::vector<int>& members = rank == 2 ? others : all;
+      taccComm_t group = nullptr;
+      EXPECT_NE(taccCommCreateGroup(comm, members.data(), static_cast<int>(members.size()), &group, nullptr),
+                taccSuccess);
+      EXPECT_NE(
+          std::strstr(taccGetLastError(comm), "of the ranks 0 1 2, and rank 2 one of others, or in another order"),
+          nullptr)
+          << taccGetLastError(comm);
+    });
 }
 
 /// What all of them share, and where they have to meet.

@@ -182,6 +182,7 @@ taccResult_t ClusterCommunicator::asyncError() const noexcept {
 
 std::string ClusterCommunicator::describeCurrent() const {
   const std::string where = config().name.empty() ? "" : " of communicator " + config().name;
+  if (!making().empty()) return making() + where;
   if (const NetworkPairs* pairs = pairs_.active()) return pairs->describe() + where;
   return fmt::format("{}, call {}{}", describeSignature(signature_), call_.load(), where);
 }
@@ -217,9 +218,12 @@ void ClusterCommunicator::deregisterBuffer(void* buffer) {
 std::unique_ptr<Communicator> ClusterCommunicator::split(int color, int key, const CommConfig& config) {
   const DefaultArithmetic arithmetic;
   Group group = gatherGroup(color, key);
+  const MakesPart says(*this, describeMaking(group));
+  const bool isInside = isOnThisHost(group);
   // The id names addresses of the host that made it, so rank 0 of each group makes its own.
-  const auto ids = gatherValues(color >= 0 && group.rank == 0 ? makeUniqueId() : taccUniqueId{});
+  const auto ids = gatherValues(color >= 0 && group.rank == 0 && !isInside ? makeUniqueId() : taccUniqueId{});
   if (color < 0) return nullptr;
+  if (isInside) return makeInside(group, config);
   const taccUniqueId& id = ids[static_cast<std::size_t>(group.leader)];
   return joinGroup(std::move(group), id, config);
 }
@@ -227,6 +231,7 @@ std::unique_ptr<Communicator> ClusterCommunicator::split(int color, int key, con
 std::unique_ptr<Communicator> ClusterCommunicator::makeGroup(std::span<const int> members, const CommConfig& config) {
   const DefaultArithmetic arithmetic;
   Group group = groupOf(members);
+  const MakesPart says(*this, describeMaking(group));
   if (isOnThisHost(group)) return makeInside(group, config);
   std::vector<taccUniqueId> ids;
   try {
@@ -252,6 +257,10 @@ std::unique_ptr<Communicator> ClusterCommunicator::makeInside(const Group& group
     if (asyncError_.load() != taccSuccess) failAgain();
     endpoint_.beginIdle();
     return node_->makeGroup(locals, known);
+  } catch (const Error&) {
+    // What is wrong with the part alone, its ranks know.
+    if (node_->asyncError() == taccSuccess) throw;
+    reportFailure();
   } catch (...) {
     reportFailure();
   }
@@ -259,7 +268,6 @@ std::unique_ptr<Communicator> ClusterCommunicator::makeInside(const Group& group
 
 std::unique_ptr<Communicator> ClusterCommunicator::joinGroup(Group group, const taccUniqueId& id,
                                                              const CommConfig& config) {
-  if (isOnThisHost(group)) return makeInside(group, config);
   CommConfig known = config;
   known.topology = topology_;
   known.isPart = true;

@@ -288,7 +288,7 @@ Standing NodeCommunicator::standing() const {
 
 std::string NodeCommunicator::describeCurrent() const {
   const std::string where = config().name.empty() ? "" : " of communicator " + config().name;
-  return (pairs_.isRunning() ? pairs_.describe() : exchange_.describe()) + where;
+  return (!making().empty() ? making() : pairs_.isRunning() ? pairs_.describe() : exchange_.describe()) + where;
 }
 
 void NodeCommunicator::registerBuffer(void* buffer, std::size_t bytes) {

@@ -96,6 +96,8 @@ class NodeCommunicator final : public JoinedCommunicator {
   PartWish wishFor(int color, int key, const std::optional<Environment>& environment, const CommConfig& part) const;
   /// Whether all parts can be made of what this communicator has; equal on all ranks.
   bool canShare(const std::vector<PartWish>& wishes) const;
+  struct Handout;
+  static Handout* handOut(int ranks, const CommConfig& part);
   std::unique_ptr<Communicator> splitThreads(const Group& group, int color, const CommConfig& part);
   std::unique_ptr<Communicator> makeThreadGroup(const Group& group, const CommConfig& part);
   /// What a call that makes a part has to do with it.
@@ -104,11 +106,13 @@ class NodeCommunicator final : public JoinedCommunicator {
     std::shared_ptr<Presence> presence;
     std::unique_ptr<NodeCommunicator> made;
     std::optional<Error> problem;  // told once nobody waits for this rank any more
+    std::optional<MakesPart> says;
   };
   /// Makes the part of this rank of what this communicator has. `making` outlives a failure until that is told: a rank
   /// that left its part before would be missed there without a reason. A part that waits for a rank looks after this
-  /// communicator, where that one's trouble is told.
+  /// communicator, where that one's trouble is told, and calls the ranks as this one does, until endMaking().
   void makePart(const PartTerms& terms, const Environment& environment, const CommConfig& part, Making& making);
+  static void endMaking(Making& making);
   /// Fills `part` with what this communicator has for one, whose ranks then see each other.
   void shareWithPart(const PartTerms& terms, const Environment& environment, Membership& part);
   /// Collective: the tuning file that rank 0 has, for a part. What is wrong with it is an Error on all, told once
@@ -119,6 +123,7 @@ class NodeCommunicator final : public JoinedCommunicator {
   /// Afterwards no peer writes into the buffers of the call that failed with `error`. Throws `error` with what could
   /// not be kept from them added to its message.
   void fenceMemory(const Error& error);
+  int nameOf(int rank) const noexcept override { return waiter_.nameOf(rank); }
   std::string describeCurrent() const;
 
   Membership membership_;

@@ -42,8 +42,13 @@ void NodeCommunicator::makePart(const PartTerms& terms, const Environment& envir
   if (making.presence)
     making.made->setRendezvous(std::make_unique<SurvivorRendezvous>(group.rank, group.ranks, terms.secret,
                                                                     environment.encryption, making.presence));
-  making.made->setIdleWork([this] { checkErrors(); });
+  making.made->setIdleWork([this] { waiter_.lookAround(); });
+  making.says.emplace(*making.made, describeMaking(group));
   making.problem = making.made->adoptTuning(environment);
+}
+
+void NodeCommunicator::endMaking(Making& making) {
+  making.says.reset();
   making.made->setIdleWork({});
   making.made->waiter_.setNames({});
 }

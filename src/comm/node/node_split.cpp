@@ -1,6 +1,8 @@
 // Communicators that are parts of one of a node. Processes need no meeting for it: what they would tell each other goes
 // through the parent's segment, and they share the part as node_part.cpp says. So a part takes no descriptor, and
 // memory for what it uses.
+#include <atomic>
+#include <memory>
 #include <optional>
 #include <span>
 #include <utility>
@@ -108,6 +110,7 @@ std::unique_ptr<Communicator> NodeCommunicator::split(int color, int key, const 
       PartTerms terms{group, {}, wishes[static_cast<std::size_t>(group.leader)].secret};
       for (const int member : group.members) terms.cores.push_back(wishes[static_cast<std::size_t>(member)].cores);
       makePart(terms, *environment, part, making);
+      endMaking(making);
     }
   } catch (...) {
     reportFailure();
@@ -124,6 +127,7 @@ std::unique_ptr<Communicator> NodeCommunicator::makeGroup(std::span<const int> m
   const CommConfig part = configOfPart(config);
   const Group group = groupOf(members);
   const std::optional<Environment> environment = environmentIfRight();
+  const MakesPart says(*this, describeMaking(group));
   Making making;
   try {
     const std::vector<PartWish> wishes = gatherAmong(group, wishFor(0, group.rank, environment, part));
@@ -133,9 +137,8 @@ std::unique_ptr<Communicator> NodeCommunicator::makeGroup(std::span<const int> m
       for (const PartWish& one : wishes) terms.cores.push_back(one.cores);
       makePart(terms, *environment, part, making);
       // Nobody leaves before all have their parts, or know that this communicator has failed.
-      making.made->setIdleWork([this] { checkErrors(); });
       making.made->runNow({.collective = Collective::barrier, .isInternal = true});
-      making.made->setIdleWork({});
+      endMaking(making);
     }
   } catch (...) {
     reportFailure();
@@ -146,29 +149,38 @@ std::unique_ptr<Communicator> NodeCommunicator::makeGroup(std::span<const int> m
   return joinPart(id, group.ranks, group.rank, part, [this] { checkErrors(); });
 }
 
-/// The leader of each group makes all its members; each takes its own before the leader goes on.
-std::unique_ptr<Communicator> NodeCommunicator::splitThreads(const Group& group, int color, const CommConfig& part) {
+/// Of ranks that are threads: whoever hears of it takes its own, and the last one frees it, so that it outlives a
+/// leader that fails meanwhile. Lost where a rank fails before it hears of it.
+struct NodeCommunicator::Handout {
   std::vector<std::unique_ptr<Communicator>> made;
+  std::atomic<int> left;  // that have not taken theirs
+
+  std::unique_ptr<Communicator> take(int rank) {
+    std::unique_ptr<Communicator> own = std::move(made[static_cast<std::size_t>(rank)]);
+    if (left.fetch_sub(1) == 1) delete this;
+    return own;
+  }
+};
+
+NodeCommunicator::Handout* NodeCommunicator::handOut(int ranks, const CommConfig& part) {
+  return new Handout{makeThreads(ranks, part), ranks};
+}
+
+std::unique_ptr<Communicator> NodeCommunicator::splitThreads(const Group& group, int color, const CommConfig& part) {
+  Handout* own = nullptr;
   try {
-    if (color >= 0 && group.leader == rank()) made = makeThreads(group.ranks, part);
+    if (color >= 0 && group.leader == rank()) own = handOut(group.ranks, part);
   } catch (...) {
     reportFailure();  // the others wait for this rank's answer
   }
-  const auto places = gatherValues(&made);
+  const auto handouts = gatherValues(own);
   std::unique_ptr<Communicator> mine;
-  if (color >= 0)
-    mine = std::move((*places[static_cast<std::size_t>(group.leader)])[static_cast<std::size_t>(group.rank)]);
-  runNow({.collective = Collective::barrier, .isInternal = true});
+  if (color >= 0) mine = handouts[static_cast<std::size_t>(group.leader)]->take(group.rank);
   return mine;
 }
 
 std::unique_ptr<Communicator> NodeCommunicator::makeThreadGroup(const Group& group, const CommConfig& part) {
-  std::vector<std::unique_ptr<Communicator>> made;
-  if (group.rank == 0) made = makeThreads(group.ranks, part);
-  const auto places = gatherAmong(group, &made);
-  std::unique_ptr<Communicator> mine = std::move((*places.front())[static_cast<std::size_t>(group.rank)]);
-  (void)gatherAmong(group, char{});
-  return mine;
+  return gatherAmong(group, group.rank == 0 ? handOut(group.ranks, part) : nullptr).front()->take(group.rank);
 }
 
 }  // namespace tacc

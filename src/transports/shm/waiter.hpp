@@ -104,6 +104,11 @@ class Waiter {
   void checkErrors() const {
     if (segment_.errorBoard().state.load(std::memory_order_acquire) != 0) throwPosted();
   }
+  /// For a wait in another communicator: the idle work, and checkErrors().
+  void lookAround() const {
+    if (idleWork_) idleWork_();
+    checkErrors();
+  }
 
   /// checkErrors() after memory of other ranks has been read where they may use it anew once they have failed: who
   /// returns from this has read what they meant. They report before they use it.
