@@ -61,7 +61,7 @@ JoinedCommunicator::Group JoinedCommunicator::groupOf(std::span<const int> membe
 
 std::string JoinedCommunicator::namesOf(const Group& group) const {
   std::string names;
-  for (const int member : group.members) names += fmt::format("{}{}", names.empty() ? "" : " ", nameOf(member));
+  for (const int member : group.members) names += fmt::format("{}{}", names.empty() ? "" : " ", nameOfRank(member));
   return names;
 }
 
@@ -96,7 +96,7 @@ void JoinedCommunicator::exchangeAmong(const Group& group, std::span<const std::
           taccInvalidUsage,
           "rank {} makes a communicator of the ranks {}, and rank {} one of others, or in another order: the list must "
           "be the same on all of them",
-          nameOf(rank()), namesOf(group), nameOf(group.members[i]));
+          nameOfRank(rank()), namesOf(group), nameOfRank(group.members[i]));
     std::memcpy(all.data() + i * mine.size(), one + sizeof meant, mine.size());
   }
   exchangeNow(outward);

@@ -179,7 +179,7 @@ class JoinedCommunicator : public Communicator {
                                          const std::function<void()>& watch);
 
   /// Of a rank, for messages: its number where this communicator is a part of one that the program has.
-  virtual int nameOf(int rank) const noexcept { return rank; }
+  virtual int nameOfRank(int rank) const noexcept { return rank; }
   /// While it lives, messages say that this communicator is making a part of these ranks.
   class MakesPart {
    public:

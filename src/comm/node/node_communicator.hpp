@@ -123,7 +123,7 @@ class NodeCommunicator final : public JoinedCommunicator {
   /// Afterwards no peer writes into the buffers of the call that failed with `error`. Throws `error` with what could
   /// not be kept from them added to its message.
   void fenceMemory(const Error& error);
-  int nameOf(int rank) const noexcept override { return waiter_.nameOf(rank); }
+  int nameOfRank(int rank) const noexcept override { return waiter_.nameOf(rank); }
   std::string describeCurrent() const;
 
   Membership membership_;
