@@ -4,10 +4,13 @@
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 
+#include <algorithm>
+#include <random>
 #include <string>
 
 #include "core/error.hpp"
 #include "core/text_file.hpp"
+#include "selection/network_selector.hpp"
 #include "topology/toml/toml.hpp"
 
 namespace tacc::sim {
@@ -72,6 +75,38 @@ TEST(Links, WhatNobodySaidIsAsTold) {
   EXPECT_DOUBLE_EQ(route.latency, 7e-6);
   EXPECT_DOUBLE_EQ(route.bytesPerSecond, 3e9);
   for (const Link& link : links.links()) EXPECT_DOUBLE_EQ(link.bytesPerSecond, 3e9);
+}
+
+/// Figures of cards and of streams, some said and some not.
+std::string drawnHosts(std::mt19937& random) {
+  const auto speed = [&] { return fmt::format("\"{} MB/s\"", 100 + random() % 20000); };
+  std::string text = "hosts = \"n[1-4]\"\n[node]\nlatency = \"1 us\"\n";
+  if (random() % 3 != 0) text += "uplink = " + speed() + "\n";
+  if (random() % 3 == 0) text += "uplinks = { n2 = " + speed() + " }\n";
+  for (const char* name : {"leaf", "root"}) {
+    text += fmt::format("[[level]]\nname = \"{}\"\n", name);
+    if (std::string(name) == "leaf") text += "rule = \"position / 2\"\n";
+    if (random() % 2 == 0) text += "bandwidth = " + speed() + "\n";
+  }
+  return text;
+}
+
+TEST(Links, CarryOfOneStreamWhatTheModelSays) {
+  std::mt19937 random(20);
+  for (int trial = 0; trial < 200; ++trial) {
+    const std::string text = drawnHosts(random);
+    const Topology topology = topologyFromToml(text, "drawn");
+    const NetworkSpeed unsaid{5e-6, 1e9};
+    for (const std::uint32_t to : {1u, 2u}) {
+      Links links(topology, unsaid);
+      const Route route = links.route(0, to);
+      double carried = route.bytesPerSecond;
+      for (const int link : route.links)
+        carried = std::min(carried, links.links()[static_cast<std::size_t>(link)].bytesPerSecond);
+      const CostMachine model = costMachineOf(topology, {topology.host(0), topology.host(to)}, {1, 1}, unsaid);
+      EXPECT_NEAR(carried, std::min(model.ports.least(), 1 / model.levels.back().beta), carried * 1e-9) << text;
+    }
+  }
 }
 
 }  // namespace

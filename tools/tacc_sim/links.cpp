@@ -2,10 +2,21 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "core/error.hpp"
 #include "topology/model/torus.hpp"
 
 namespace tacc::sim {
+
+Links::Links(const Topology& topology, const NetworkSpeed& speed)
+    : topology_(topology), speed_(speed), card_(0), stream_(0) {
+  for (int level = 1; level < topology.levels(); ++level)
+    card_ = std::max(card_, topology.level(level).bandwidth.value_or(0));
+  if (card_ == 0) card_ = speed.bytesPerSecond;
+  for (std::uint32_t host = 0; host < topology.hosts(); ++host)
+    stream_ = std::max(stream_, topology.uplink(0, host).value_or(card_));
+}
 
 int Links::link(Kind kind, int level, std::uint32_t a, std::uint32_t b, double bytesPerSecond,
                 const std::string& name) {
@@ -45,11 +56,11 @@ Route Links::route(std::uint32_t from, std::uint32_t to) {
   Route route;
   route.level = topology_.meet(from, to);
   route.latency = topology_.level(route.level).alpha.value_or(speed_.latency);
-  route.bytesPerSecond = topology_.level(route.level).bandwidth.value_or(speed_.bytesPerSecond);
+  route.bytesPerSecond = topology_.level(route.level).bandwidth.value_or(stream_);
   const auto uplink = [&](Kind kind, int level, std::uint32_t host) {
     const std::uint32_t group = topology_.groupOf(level, host);
     std::optional<double> capacity = topology_.uplink(level, group);
-    if (level == 0 && !capacity) capacity = speed_.bytesPerSecond;
+    if (level == 0 && !capacity) capacity = card_;
     if (!capacity) return;
     route.links.push_back(link(kind, level, group, 0, *capacity,
                                fmt::format("{} {}", nameOf(level, group), kind == Kind::out ? "out" : "in")));

@@ -32,8 +32,9 @@ struct Route {
 /// links of a torus (dimension by dimension) or of an all-to-all (the direct one), and down again.
 class Links {
  public:
-  /// `speed` stands for what the topology does not say.
-  Links(const Topology& topology, const NetworkSpeed& speed) : topology_(topology), speed_(speed) {}
+  /// `speed` stands for what the topology does not say. As the cost model has it: of a card that no figure is known of,
+  /// the fastest stream of the levels, and of a stream, the fastest card, so that only links limit it.
+  Links(const Topology& topology, const NetworkSpeed& speed);
 
   /// Hosts as the topology numbers them; different ones.
   Route route(std::uint32_t from, std::uint32_t to);
@@ -49,6 +50,7 @@ class Links {
 
   const Topology& topology_;
   NetworkSpeed speed_;
+  double card_, stream_;  // where the topology says nothing, bytes per second
   std::vector<Link> links_;
   std::map<std::tuple<Kind, int, std::uint32_t, std::uint32_t>, int> numbers_;
 };
