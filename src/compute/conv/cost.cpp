@@ -149,9 +149,9 @@ double stepCycles(const KernelSet& kernels, double blocks, int pixels, int used,
 double gradientCycles(const KernelSet& kernels, double blocks, int rows) {
   const int vectors = vectorsOf(kernels, blocks);
   const int sets = gradientSets(vectors * rows);
-  // Of a single vector that is half a block what is loaded takes longer than the sums wait for themselves.
+  // Of a single vector that is half a block what is loaded and fetched takes longer than the sums wait for themselves.
   const bool isHalf = vectors == 1 && kernels.fmaLanes < blockLength;
-  if (sets == 1 && isHalf) return std::max(latencyCycles, (vectors + rows + 1) / 2.0) + 0.25;
+  if (sets == 1 && isHalf) return std::max(latencyCycles, (vectors + rows + 2) / 2.0) + 0.25;
   if (sets == 1) return stepCycles(kernels, blocks, rows, rows);
   // Sums of several sets hardly wait for themselves; what is loaded and fetched for so few of them is more.
   const double loads = vectors + rows + blocks + 1;

@@ -76,8 +76,8 @@ TEST(Choice, OfPlanesByHalfVectorsIsWhatWasFastest) {
   pretendCoreModel(&nearCore);
   for (const KernelSet* kernels : availableKernels()) {
     if (2 * kernels->fmaLanes != blockLength) continue;
-    const auto chosen = [&](taccConvPass_t pass, int ins, int size, int outs, int kernel, int stride) {
-      taccConvDesc_t desc = convolution(pass, 1, ins, size, size, outs, kernel, stride, kernel / 2);
+    const auto chosen = [&](taccConvPass_t pass, int ins, int size, int outs, int kernel, int stride, int batch = 1) {
+      taccConvDesc_t desc = convolution(pass, batch, ins, size, size, outs, kernel, stride, kernel / 2);
       if (kernel > 1) desc.groups = ins;
       desc.inputLayout = desc.outputLayout = taccLayoutNchw;
       return makePlan(understand(desc), *kernels).algorithm;
@@ -88,6 +88,8 @@ TEST(Choice, OfPlanesByHalfVectorsIsWhatWasFastest) {
     }
     for (const auto& [channels, size] : {std::array{144, 56}, {192, 28}, {576, 14}})
       EXPECT_EQ(chosen(taccConvBackwardWeights, channels, size, channels, 3, 2), "depthwise") << size;
+    EXPECT_EQ(chosen(taccConvBackwardWeights, 464, 14, 464, 3, 2, 16), "depthwise-planes");
+    EXPECT_EQ(chosen(taccConvBackwardWeights, 232, 7, 232, 3, 1, 16), "depthwise-planes");
     for (const auto& [ins, outs] : {std::array{64, 64}, {64, 256}, {256, 64}})
       EXPECT_EQ(chosen(taccConvBackwardWeights, ins, 56, outs, 1, 1), "direct") << outs;
     EXPECT_EQ(chosen(taccConvBackwardWeights, 144, 56, 24, 1, 1), "plain-product");

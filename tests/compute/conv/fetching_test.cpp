@@ -112,6 +112,23 @@ TEST(Fetching, OfProductsOfManyPixelsIsLeftToHardwareAndTheCache) {
   EXPECT_EQ(pixels, 56 * 56);
 }
 
+/// Of few outputs a tile has too few products to hide what the last cache gives.
+TEST(Fetching, OfProductsOfFewOutputsIsByHandFromTheLastCacheToo) {
+  const auto sets = availableKernels();
+  const auto half = std::ranges::find_if(sets, [](const KernelSet* set) { return 2 * set->fmaLanes == blockLength; });
+  if (half == sets.end()) GTEST_SKIP() << "no vectors of half a block";
+  pretendCoreModel(&nearCore);
+  taccConvDesc_t desc = convolution(taccConvBackwardWeights, 16, 64, 56, 56, 16, 1);
+  desc.algorithm = "direct";
+  desc.weightLayout = taccWeightsBlocked;
+  const Description d = understand(desc);
+  ASSERT_LT(touchedBytes(d), coreModel().lastCacheBytes);
+  keepCalls(d, Tensors(d), **half);
+  pretendCoreModel(nullptr);
+  EXPECT_GT(calls.front().inputAhead, 0);
+  EXPECT_GT(calls.front().gradientAhead, 0);
+}
+
 TEST(Fetching, GoesByPixelsLinesOrImages) {
   GradientCall call{};
   const auto distance = [&](int images, int lines, int pixels) {

@@ -5,6 +5,7 @@
 #include <random>
 
 #include "compute/conv/core_model.hpp"
+#include "compute/conv/cost.hpp"
 #include "compute/conv/kernels/few_pixels_kernels.hpp"
 #include "conv_case.hpp"
 #include "core/error.hpp"
@@ -101,6 +102,20 @@ TEST(FewPixels, AreChosenForFourOfManyChannels) {
       desc.weightLayout = taccWeightsBlocked;
       EXPECT_EQ(makePlan(understand(desc), *kernels).algorithm, name) << kernels->isa;
       desc.height = desc.width = 8;
+      EXPECT_NE(makePlan(understand(desc), *kernels).algorithm, name) << kernels->isa;
+    }
+  }
+  pretendCoreModel(nullptr);
+}
+
+/// Prices of others have not been measured.
+TEST(FewPixels, AreOfferedToOthersByNameAlone) {
+  taccConvDesc_t desc = convolution(taccConvBackwardWeights, 1, 256, 2, 2, 512, 1);
+  desc.weightLayout = taccWeightsBlocked;
+  for (const KernelSet* kernels : availableKernels()) {
+    for (const CoreModel* model : {&nearCore, &meshCore}) {
+      pretendCoreModel(model);
+      if (areNearHalves(kernels->fmaLanes)) continue;
       EXPECT_NE(makePlan(understand(desc), *kernels).algorithm, name) << kernels->isa;
     }
   }

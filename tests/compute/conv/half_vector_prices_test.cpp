@@ -61,6 +61,25 @@ TEST_F(HalfVectorPrices, GroupsOfGradientsBringPixelsFromMemoryAnew) {
   });
 }
 
+/// A product goes through an image once, of which hardware brings a part in time; and what is little more than the last
+/// cache is there still for the most part.
+TEST_F(HalfVectorPrices, GroupsOfProductsBringPixelsFromMemoryTheMoreTheLarger) {
+  constexpr int channels = 288, groups = 8;
+  constexpr double linesOfPixel = groups * 2 * (1 + (channels / groups - 1.0) / blockLength);
+  const auto cycles = [](const KernelSet& kernels, int size) {
+    taccConvDesc_t desc = convolution(taccConvBackwardWeights, 1, channels, size, size, channels, 1);
+    desc.groups = groups;
+    desc.inputLayout = desc.outputLayout = taccLayoutNhwc;
+    return secondsOf(desc, kernels, "direct") * assumedHertz / (double(size) * size) / linesOfPixel;
+  };
+  forHalfVectors([&](const KernelSet& kernels) {
+    const double ofCache = cycles(kernels, 80), ofLittleMore = cycles(kernels, 90), ofMuchMore = cycles(kernels, 160);
+    EXPECT_GE(ofLittleMore, ofCache) << kernels.isa;
+    EXPECT_LE(ofLittleMore, ofCache + 2) << kernels.isa;
+    EXPECT_NEAR(ofMuchMore, ofCache + 8.5, 0.5) << kernels.isa;
+  });
+}
+
 /// Nine lines of the image are in the L2 cache, where seven narrower ones are in the L1 cache.
 TEST_F(HalfVectorPrices, GradientsOfTallKernelsWaitForLinesOfTheImage) {
   const auto ofProduct = [](const KernelSet& kernels, int kernel, int size) {
@@ -99,6 +118,39 @@ TEST_F(HalfVectorPrices, ManyProductsHideUnevenStores) {
   forHalfVectors([&](const KernelSet& kernels) {
     EXPECT_NEAR(cycles(kernels, 17, 7), cycles(kernels, 24, 7), 5) << kernels.isa;
     EXPECT_GT(cycles(kernels, 17, 1), cycles(kernels, 24, 1) + 6) << kernels.isa;
+  });
+}
+
+/// A plane of a few lines is over before products hide how its stores are cut.
+TEST_F(HalfVectorPrices, SmallPlanesHideLessOfUnevenStores) {
+  taccConvDesc_t desc = convolution(taccConvForward, 1, 1, 11, 11, 281, 3, 1, 1);
+  desc.inputLayout = desc.outputLayout = taccLayoutNhwc;
+  forHalfVectors([&](const KernelSet& kernels) {
+    EXPECT_EQ(makePlan(understand(desc), kernels).algorithm, "few-channels") << kernels.isa;
+  });
+}
+
+/// Half a tile fetches lines of other blocks, too.
+TEST_F(HalfVectorPrices, GradientsOfEightOutputsAreSummedTapByTap) {
+  forHalfVectors([&](const KernelSet& kernels) {
+    for (const taccLayout_t layout : {taccLayoutNchw16c, taccLayoutNhwc}) {
+      taccConvDesc_t desc = convolution(taccConvBackwardWeights, 1, 16, 56, 56, 8, 3, 1, 1);
+      desc.inputLayout = desc.outputLayout = layout;
+      EXPECT_EQ(makePlan(understand(desc), kernels).algorithm, "few-outputs") << kernels.isa << " layout " << layout;
+    }
+  });
+}
+
+/// A line of a large image is read by seven taps, of every second pixel.
+TEST_F(HalfVectorPrices, WideKernelsOfFewChannelsFindLinesThatTheyRead) {
+  const taccConvDesc_t desc = [] {
+    taccConvDesc_t first = convolution(taccConvBackwardWeights, 1, 3, 224, 224, 64, 7, 2, 3);
+    first.weightLayout = taccWeightsBlocked;
+    return first;
+  }();
+  forHalfVectors([&](const KernelSet& kernels) {
+    constexpr double products = 112.0 * 112 * 49 * 3 * 64, ofCycle = 16;
+    EXPECT_LE(secondsOf(desc, kernels, "direct"), 1.4 * products / ofCycle / assumedHertz) << kernels.isa;
   });
 }
 

@@ -117,13 +117,16 @@ inline double nearSingleCycles(const Description& d) {
 /// What groups that cut blocks cost beside their products: each brings lines of the cache that others use too, for each
 /// of them again where an image is more than a cache holds. From near caches hardware brings most of them in time.
 inline double cutGroupCycles(const Description& d) {
-  constexpr double bytesOfL1 = 32 * 1024;
-  // Gradients of weights go through all of an image group by group, which near memory is asked for anew each time.
-  const bool isAnew = !hasFarCaches() && d.pass == taccConvBackwardWeights &&
-                      touchedBytes(d) / d.shape.batch > coreModel().lastCacheBytes;
-  const double ofFarLine = hasFarCaches() ? 12 : isAnew ? 30 : 4.5, ofNearLine = hasFarCaches() ? 4 : 1;
+  constexpr double bytesOfL1 = 32 * 1024, ofLineOfCache = 4.5;
   const Shape& s = d.shape;
   const double bytes = touchedBytes(d) / s.batch;
+  // Gradients of weights go through all of an image group by group: the less of it the last cache keeps, the more of
+  // its lines short vectors wait for anew, most of all for several taps.
+  const bool isAnew = areNearHalves(d.vectorLanes) && d.pass == taccConvBackwardWeights;
+  const double ofLineFromMemory = s.kernelHeight * s.kernelWidth == 1 ? 13 : 30,
+               part = bytes / coreModel().lastCacheBytes - 1;
+  const double ofLineAnew = isAnew ? (ofLineFromMemory - ofLineOfCache) * std::clamp(part, 0.0, 1.0) : 0;
+  const double ofFarLine = hasFarCaches() ? 12 : ofLineOfCache + ofLineAnew, ofNearLine = hasFarCaches() ? 4 : 1;
   if (!groupsCutNhwc(d) || bytes <= bytesOfL1) return 0;
   const double cyclesOfLine = bytes <= static_cast<double>(l2CacheBytes()) ? ofNearLine : ofFarLine;
   // Of a pixel: far caches are asked for all that there may be, near ones for as many as there are in the mean.

@@ -132,9 +132,9 @@ class DepthwisePlaneProducts final : public DepthwisePlanesPlan {
     const bool isStrided = shape().strideHeight != 1;
     if (!areNearHalves(kernels_.lanes)) return isStrided ? 2.2 : 1.6;
     const bool isThreeHigh = shape().kernelHeight <= 3;
-    if (isStrided) return isThreeHigh && isForward() ? 1.85 : 2.2;
+    if (isStrided) return isThreeHigh && isForward() ? 2.05 : 2.2;
     const bool isKept = (inPlane() + outPlane()) * std::ptrdiff_t{sizeof(float)} <= bytesOfPlane;
-    return !isThreeHigh ? 1.3 : isKept ? 1.1 : 1.4;
+    return shape().kernelHeight > 5 ? 1.6 : !isThreeHigh ? 1.3 : isKept ? 1.1 : 1.4;
   }
   struct Tap {
     int line, column;
@@ -258,7 +258,16 @@ class DepthwisePlaneGradients final : public DepthwisePlanesPlan {
     const double delivered = 3.5 * taps() / s.batch;
     // Of short vectors, beside products and loads; what comes from memory is waited for anyway.
     const bool areShort = areNearHalves(kernels_.lanes) && bytes() <= coreModel().lastCacheBytes / 2;
-    const double waiting = !areShort ? 1 : s.strideHeight != 1 ? 1.7 : s.kernelHeight <= 3 ? 1.05 : 1;
+    // Images that follow each other bring small planes for each other.
+    constexpr std::ptrdiff_t pixelsOfSmall = 64;
+    const bool isSmall = outPlane() <= pixelsOfSmall && s.batch > 1;
+    const bool areStrided = s.strideHeight != 1 && bytes() <= coreModel().lastCacheBytes / 3;
+    const double ofThreeHigh = isSmall ? 0.95 : 1.05;
+    const double waiting = !areShort             ? 1
+                           : areStrided          ? 1.7
+                           : s.strideHeight != 1 ? 1
+                           : s.kernelHeight <= 3 ? ofThreeHigh
+                                                 : 1;
     return secondsOf(waiting * cyclesOf(s.outHeight, vectors, s.strideHeight, s.kernelHeight, s.kernelWidth) + ofSums +
                      delivered);
   }

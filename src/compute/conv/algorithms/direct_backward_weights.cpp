@@ -35,7 +35,7 @@ class DirectBackwardWeights final : public ConvPlan {
         tiles_(tiles),
         in_(stepsOf(d, d.inputLayout, d.shape.inChannels, d.shape.height, d.shape.width)),
         out_(stepsOf(d, d.outputLayout, d.shape.outChannels, d.shape.outHeight, d.shape.outWidth)),
-        readsFromMemory_(goesByLines() ? touchedBytes(d) > coreModel().lastCacheBytes : readsFromMemory(d)) {
+        readsFromMemory_(goesByLines() ? touchedBytes(d) > bytesLeftToHardware() : readsFromMemory(d)) {
     for (const WeightTiles::Part& blocks : tiles_.blockParts) outParts_.push_back({2 * blocks.from, 2 * blocks.to});
     int half = tiles_.blockParts.empty() ? 0 : 2 * tiles_.blockParts.back().to;
     for (int i = 0; i < tiles_.halfTiles; ++i, half += tiles_.halvesOfTile)
@@ -78,9 +78,11 @@ class DirectBackwardWeights final : public ConvPlan {
     const double times = s.outBlocks() == 1 && kernels_.fmaLanes == blockLength ? 2 : 1;
     // Taps of one block of outputs find little of what they read in the L1 cache where pixels are far apart.
     const double again = areFarApart() && !isProduct() && s.outBlocks() == 1 && hasTwoWideUnits(kernels_) ? 1.35 : 1;
-    // Of so few rows loading takes longer than products, where vectors are short; more so from behind the L2 cache.
-    constexpr int fewRows = 3;
-    const bool isFar = static_cast<std::size_t>(s.inPlane()) * sizeof(float) > l2CacheBytes();
+    // Of so few rows loading takes longer than products, where vectors are short; more so from behind the L2 cache, but
+    // for wide kernels with a stride, whose taps find lines that others have read.
+    constexpr int fewRows = 3, wide = 7;
+    const bool isFar = (s.kernelWidth < wide || s.strideWidth == 1) &&
+                       static_cast<std::size_t>(s.inPlane()) * sizeof(float) > l2CacheBytes();
     const double ofFew = s.inPerGroup() <= fewRows && areNearHalves(kernels_.fmaLanes) ? isFar ? 1.4 : 1.2 : 1;
     const double cycles = s.groups * (again * ofFew * s.batch * steps * ofPixel + beside) + deliveryCycles() +
                           cutGroupCycles(description_) + skippedCycles();
@@ -361,11 +363,15 @@ class DirectBackwardWeights final : public ConvPlan {
     const int bytesOfPixel = (1 + outs.endBlock() - outs.firstBlock()) * blockLength * static_cast<int>(sizeof(float));
     return ceilDivide(call.pixels * bytesOfPixel, bytesOfPart);
   }
-  static constexpr int fewPixels = 400;
+  static constexpr int fewPixels = 400, fewOutputs = 24;
   /// Whether what a tile sees of an image may leave the L2 cache: short vectors read more than the last one gives.
   bool goesByLines() const {
     return areNearHalves(kernels_.fmaLanes) && isOneLine() && !areFarApart() && !isCut() &&
            shape().outHeight * shape().outWidth > fewPixels;
+  }
+  /// Of what the last cache keeps, how much hardware brings in time: less of few outputs, with few products meanwhile.
+  double bytesLeftToHardware() const {
+    return coreModel().lastCacheBytes / (shape().outPerGroup() <= fewOutputs ? 2 : 1);
   }
   static constexpr int pixelsOfPart = 128;
   /// Whether pixels of a block of channels do not follow each other.

@@ -199,7 +199,9 @@ class FewPixels final : public ConvPlan {
 bool servesFewPixels(const Description& d) {
   const Shape& s = d.shape;
   const bool areFew = double(s.batch) * s.outHeight * s.outWidth <= mostFewPixels;
-  return d.pass == taccConvBackwardWeights && s.groups == 1 && areFew && d.vectorLanes < blockLength &&
+  // Its prices have been measured of vectors of half a block where caches are near; others have it by its name.
+  const bool isOffered = areNearHalves(d.vectorLanes) || !d.algorithm.empty();
+  return d.pass == taccConvBackwardWeights && s.groups == 1 && areFew && isOffered && d.vectorLanes < blockLength &&
          !d.pairs.areRead && hasBlockSteps(d.inputLayout) && hasWholeBlocks(d.outputLayout, s.outChannels);
 }
 

@@ -287,10 +287,13 @@ class ShortSums final : public ConvPlan {
   double unevenCycles(double products) const {
     constexpr double ofStore = 2, ofLast = 4, ofHidden = 0.35;
     constexpr int lanes = blockLength / 2, leastHiding = 8;
+    constexpr double pixelsOfPlane = 300;
     const Shape& c = forward_;
     if (!areHalves_ || hasFarCaches() || c.outChannels % lanes == 0) return 0;
     const double pixels = double(c.batch) * c.outHeight * c.outWidth;
-    const double hidden = valuesOf(forward_) < leastHiding ? 0 : ofHidden * products;
+    // Of small planes lines begin and end too often for products to hide much.
+    const double ofPlane = std::min(1.0, double(c.outHeight) * c.outWidth / pixelsOfPlane);
+    const double hidden = valuesOf(forward_) < leastHiding ? 0 : ofHidden * ofPlane * products;
     return ofLast * pixels + std::max(0.0, ofStore * ceilDivide(c.outChannels, lanes) * pixels - hidden);
   }
 
