@@ -24,7 +24,8 @@ double predictedSeconds(const taccConvDesc_t& desc) {
 /// in NCHW, as `desc` has; of few channels, where blocks would be mostly zeros, NCHW before and behind, or an image in
 /// NHWC; of a first layer and of groups of few channels NCHW before and behind, too; and NHWC so. By what the plans
 /// say: the cheapest, but where there are more channels only of those that are cheaper than blocks by more than prices
-/// are wrong by, most of all where blocks are full.
+/// are wrong by: most of all in NHWC where blocks are full, of channel-wise layers, first layers forward, and backward
+/// to the data.
 void chooseLayouts(taccConvDesc_t& desc) {
   constexpr int few = 8;
   constexpr int blockLength = 16;
@@ -41,18 +42,23 @@ void chooseLayouts(taccConvDesc_t& desc) {
     least = seconds;
     desc = other;
   };
+  // What products of planes, whose results are the sums over many outputs, take of memory is priced far too low.
+  constexpr int mostOutputsOfData = 128;
+  const bool isData = given.pass == taccConvBackwardData;
   const int ofGroup = std::max(given.inChannels, given.outChannels) / given.groups;
   if (given.inChannels <= few && given.outChannels <= few) {
     offer(taccLayoutNchw, taccLayoutNchw, 1);
   } else if (given.groups == 1 && given.inChannels <= few && given.kernelHeight * given.kernelWidth > 1 &&
-             given.activationType == taccFloat32) {
+             given.activationType == taccFloat32 && !(isData && given.outChannels > mostOutputsOfData)) {
     offer(taccLayoutNchw, taccLayoutNchw, gainOfFullBlocks);
   } else if (ofGroup > 1 && ofGroup <= few && given.activationType == taccFloat32) {
     offer(taccLayoutNchw, taccLayoutNchw, gainOfOthers);
   }
   if (given.pass == taccConvForward && given.inChannels <= few) offer(taccLayoutNhwc, given.outputLayout, 1);
   const bool areFull = given.inChannels % blockLength == 0 && given.outChannels % blockLength == 0;
-  const double gainOfNhwc = areFull ? gainOfFullBlocks : gainOfOthers;
+  const bool isFirstForward = given.pass == taccConvForward && given.inChannels <= few;
+  const bool isChannelWise = given.groups > 1 && ofGroup == 1;
+  const double gainOfNhwc = areFull || isChannelWise || isFirstForward || isData ? gainOfFullBlocks : gainOfOthers;
   if (given.activationType == taccFloat32) offer(taccLayoutNhwc, taccLayoutNhwc, gainOfNhwc);
 }
 
