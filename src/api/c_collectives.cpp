@@ -13,76 +13,72 @@ constexpr ArgumentNames reduceScatterNames{.send = "sendbuff", .receive = "recvb
 
 taccResult_t taccAllReduce(const void* sendbuff, void* recvbuff, size_t count, taccDataType_t datatype, taccRedOp_t op,
                            taccComm_t comm, taccStream_t stream) {
-  return tacc::submitCollective("taccAllReduce", comm, stream,
-                                Call{Collective::allReduce, sendbuff, recvbuff, count, datatype, op, 0, nullptr});
+  return tacc::submitCollective<Collective::allReduce>("taccAllReduce", sendbuff, recvbuff, count, datatype, op, 0,
+                                                       comm, stream);
 }
 
 taccResult_t taccBroadcast(const void* sendbuff, void* recvbuff, size_t count, taccDataType_t datatype, int root,
                            taccComm_t comm, taccStream_t stream) {
-  return tacc::submitCollective(
-      "taccBroadcast", comm, stream,
-      Call{Collective::broadcast, sendbuff, recvbuff, count, datatype, taccSum, root, nullptr});
+  return tacc::submitCollective<Collective::broadcast>("taccBroadcast", sendbuff, recvbuff, count, datatype, taccSum,
+                                                       root, comm, stream);
 }
 
 taccResult_t taccBcast(void* buff, size_t count, taccDataType_t datatype, int root, taccComm_t comm,
                        taccStream_t stream) {
-  return tacc::submitCollective("taccBcast", comm, stream,
-                                Call{Collective::broadcast, buff, buff, count, datatype, taccSum, root, nullptr},
-                                bcastNames);
+  return tacc::submitCollective<Collective::broadcast>("taccBcast", buff, buff, count, datatype, taccSum, root, comm,
+                                                       stream, bcastNames);
 }
 
 taccResult_t taccReduce(const void* sendbuff, void* recvbuff, size_t count, taccDataType_t datatype, taccRedOp_t op,
                         int root, taccComm_t comm, taccStream_t stream) {
-  return tacc::submitCollective("taccReduce", comm, stream,
-                                Call{Collective::reduce, sendbuff, recvbuff, count, datatype, op, root, nullptr});
+  return tacc::submitCollective<Collective::reduce>("taccReduce", sendbuff, recvbuff, count, datatype, op, root, comm,
+                                                    stream);
 }
 
 taccResult_t taccAllGather(const void* sendbuff, void* recvbuff, size_t sendcount, taccDataType_t datatype,
                            taccComm_t comm, taccStream_t stream) {
-  return tacc::submitCollective(
-      "taccAllGather", comm, stream,
-      Call{Collective::allGather, sendbuff, recvbuff, sendcount, datatype, taccSum, 0, nullptr}, allGatherNames);
+  return tacc::submitCollective<Collective::allGather>("taccAllGather", sendbuff, recvbuff, sendcount, datatype,
+                                                       taccSum, 0, comm, stream, allGatherNames);
 }
 
 taccResult_t taccReduceScatter(const void* sendbuff, void* recvbuff, size_t recvcount, taccDataType_t datatype,
                                taccRedOp_t op, taccComm_t comm, taccStream_t stream) {
-  return tacc::submitCollective(
-      "taccReduceScatter", comm, stream,
-      Call{Collective::reduceScatter, sendbuff, recvbuff, recvcount, datatype, op, 0, nullptr}, reduceScatterNames);
+  return tacc::submitCollective<Collective::reduceScatter>("taccReduceScatter", sendbuff, recvbuff, recvcount, datatype,
+                                                           op, 0, comm, stream, reduceScatterNames);
 }
 
 taccResult_t taccAllToAll(const void* sendbuff, void* recvbuff, size_t count, taccDataType_t datatype, taccComm_t comm,
                           taccStream_t stream) {
-  return tacc::submitCollective("taccAllToAll", comm, stream,
-                                Call{Collective::allToAll, sendbuff, recvbuff, count, datatype, taccSum, 0, nullptr});
+  return tacc::submitCollective<Collective::allToAll>("taccAllToAll", sendbuff, recvbuff, count, datatype, taccSum, 0,
+                                                      comm, stream);
 }
 
 taccResult_t taccGather(const void* sendbuff, void* recvbuff, size_t count, taccDataType_t datatype, int root,
                         taccComm_t comm, taccStream_t stream) {
-  return tacc::submitCollective("taccGather", comm, stream,
-                                Call{Collective::gather, sendbuff, recvbuff, count, datatype, taccSum, root, nullptr});
+  return tacc::submitCollective<Collective::gather>("taccGather", sendbuff, recvbuff, count, datatype, taccSum, root,
+                                                    comm, stream);
 }
 
 taccResult_t taccScatter(const void* sendbuff, void* recvbuff, size_t count, taccDataType_t datatype, int root,
                          taccComm_t comm, taccStream_t stream) {
-  return tacc::submitCollective("taccScatter", comm, stream,
-                                Call{Collective::scatter, sendbuff, recvbuff, count, datatype, taccSum, root, nullptr});
+  return tacc::submitCollective<Collective::scatter>("taccScatter", sendbuff, recvbuff, count, datatype, taccSum, root,
+                                                     comm, stream);
 }
 
 taccResult_t taccScan(const void* sendbuff, void* recvbuff, size_t count, taccDataType_t datatype, taccRedOp_t op,
                       taccComm_t comm, taccStream_t stream) {
-  return tacc::submitCollective("taccScan", comm, stream,
-                                Call{Collective::scan, sendbuff, recvbuff, count, datatype, op, 0, nullptr});
+  return tacc::submitCollective<Collective::scan>("taccScan", sendbuff, recvbuff, count, datatype, op, 0, comm, stream);
 }
 
 taccResult_t taccExscan(const void* sendbuff, void* recvbuff, size_t count, taccDataType_t datatype, taccRedOp_t op,
                         taccComm_t comm, taccStream_t stream) {
-  return tacc::submitCollective("taccExscan", comm, stream,
-                                Call{Collective::exscan, sendbuff, recvbuff, count, datatype, op, 0, nullptr});
+  return tacc::submitCollective<Collective::exscan>("taccExscan", sendbuff, recvbuff, count, datatype, op, 0, comm,
+                                                    stream);
 }
 
 taccResult_t taccBarrier(taccComm_t comm, taccStream_t stream) {
-  return tacc::submitCollective("taccBarrier", comm, stream, Call{});
+  return tacc::submitCollective<Collective::barrier>("taccBarrier", nullptr, nullptr, 0, taccFloat32, taccSum, 0, comm,
+                                                     stream);
 }
 
 taccResult_t taccSend(const void* sendbuff, size_t count, taccDataType_t datatype, int peer, taccComm_t comm,

@@ -24,23 +24,13 @@ namespace {
 
 }  // namespace
 
-// Written out instead of through guardCall(), so that the arguments stay in registers.
-taccResult_t submitCollective(const char* function, taccComm_t comm, taccStream_t stream, Call&& call,
-                              const ArgumentNames& names) noexcept {
-  try {
-    const Entry entry(comm);
-    const taccRedOp_t op = call.op;
-    checkCall(*comm, call, names);
-    if (stream != nullptr || groupIsOpen()) [[unlikely]] {
-      submitLater(*comm, stream, Unit::collective(function, call, op));
-      return taccSuccess;
-    }
-    comm->waitForStreams();
-    comm->communicator->run(call);
-    return taccSuccess;
-  } catch (...) {
-    return recordExceptionInGroup(function, comm);
-  }
+void submitChecked(const char* function, taccComm& comm, taccStream_t stream, Call& call, const ArgumentNames& names) {
+  const taccRedOp_t op = call.op;
+  checkCall(comm, call, names);
+  if (stream != nullptr || groupIsOpen()) [[unlikely]]
+    return submitLater(comm, stream, Unit::collective(function, call, op));
+  comm.waitForStreams();
+  comm.communicator->run(call);
 }
 
 taccResult_t submitUnequal(const char* function, taccComm_t comm, taccStream_t stream, Call&& call,

@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "comm/short_calls.hpp"
 #include "core/call.hpp"
 #include "core/error.hpp"
 #include "core/idle_call.hpp"
@@ -80,6 +81,14 @@ class Communicator {
 
   /// Runs one collective in the calling thread to its end. After an Error the communicator is unusable.
   virtual void run(const Call& call) = 0;
+  /// Those that repeat() runs, noted by run(). Nobody else may be in run().
+  const ShortCalls& shortCalls() const noexcept { return shortCalls_; }
+  /// run() of a call as the one that was noted last of `collective`, with these buffers. A communicator that notes
+  /// calls has to have it.
+  virtual void repeat(Collective collective, const void* send, void* receive) {
+    (void)send, (void)receive;
+    fail(taccInternalError, "{} is repeated, and nothing is known of it", nameOf(collective));
+  }
   /// Collective, like run(). False, on all ranks, where some cannot reach the memory of others: nothing was done then.
   virtual bool updateDirectly(const DirectUpdate& update) {
     (void)update;
@@ -137,10 +146,15 @@ class Communicator {
  protected:
   Communicator(int rank, int ranks, CommConfig config) : rank_(rank), ranks_(ranks), config_(std::move(config)) {}
 
+  void noteShortCall(const Call& call) noexcept { shortCalls_.note(call); }
+  /// When they would run otherwise.
+  void forgetShortCalls() noexcept { shortCalls_.forget(); }
+
  private:
   int rank_;
   int ranks_;
   CommConfig config_;
+  ShortCalls shortCalls_;
 };
 
 }  // namespace tacc

@@ -35,35 +35,15 @@ class JoinedCommunicator : public Communicator {
  public:
   void run(const Call& call) final {
     const std::uint64_t signature = signatureOf(call);
-    recorder_.begin(signature);
-    try {
-      runSigned(call, signature);
-    } catch (const Error& error) {
-      recorder_.fail(error.result(), error.what());
-      throw;
-    }
-    recorder_.end();
+    record(signature, [&] { runSigned(call, signature); });
   }
   bool updateDirectly(const DirectUpdate& update) final {
-    recorder_.begin(signatureOf(update));
-    try {
-      const bool done = updateNow(update);
-      recorder_.end();
-      return done;
-    } catch (const Error& error) {
-      recorder_.fail(error.result(), error.what());
-      throw;
-    }
+    bool done = false;
+    record(signatureOf(update), [&] { done = updateNow(update); });
+    return done;
   }
   void exchange(std::span<const PointToPoint> operations) final {
-    recorder_.begin(0);
-    try {
-      exchangeNow(operations);
-    } catch (const Error& error) {
-      recorder_.fail(error.result(), error.what());
-      throw;
-    }
-    recorder_.end();
+    record(0, [&] { exchangeNow(operations); });
   }
   /// The same without a record: for calls of the library's own.
   void runNow(const Call& call) { runSigned(call, signatureOf(call)); }
@@ -84,6 +64,7 @@ class JoinedCommunicator : public Communicator {
   void force(std::string name) {
     forced_ = std::move(name);
     isWish_ = false;
+    forgetShortCalls();
   }
   /// All routes of a call of `bytes`, first the one that is chosen; equal on all ranks. Local.
   virtual std::vector<CallRoute> routes(Collective collective, std::size_t bytes) = 0;
@@ -93,11 +74,24 @@ class JoinedCommunicator : public Communicator {
   void setTuning(TuningPlace place, std::shared_ptr<const Tuning> tuning) {
     place_ = std::move(place);
     tuning_ = std::move(tuning);
+    forgetShortCalls();
   }
 
  protected:
   /// `signature`: that of `call`.
   virtual void runSigned(const Call& call, std::uint64_t signature) = 0;
+  /// Runs `operation` and has it in the record by `signature`, as begin() of FlightRecorder.
+  template <class Operation>
+  void record(std::uint64_t signature, const Operation& operation) {
+    recorder_.begin(signature);
+    try {
+      operation();
+    } catch (const Error& error) {
+      recorder_.fail(error.result(), error.what());
+      throw;
+    }
+    recorder_.end();
+  }
 
   /// `trace`: TACC_TRACE.
   JoinedCommunicator(int rank, int ranks, CommConfig config, std::string trace)

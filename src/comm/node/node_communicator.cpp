@@ -199,7 +199,28 @@ void NodeCommunicator::runCall(const Call& call, std::uint64_t signature) {
         call.collective != Collective::barrier)
       return runPlan(call, shape, signature);
   }
-  run_.runEager(call, signature, posted);
+  EagerCall eager = run_.eagerCallOf(call, posted);
+  run_.runEager(eager, signature);
+  lastAlgorithm_ = "eager";
+  // Of other calls more is to be known, or their buffers may be null.
+  if (isSteered || posted > linePayload || call.isInternal || call.user != nullptr || call.op >= taccNumOps) return;
+  if (call.count == 0 && call.collective != Collective::barrier) return;
+  readyCalls_[static_cast<std::size_t>(call.collective)] = {eager, signature};
+  noteShortCall(call);
+}
+
+void NodeCommunicator::repeat(Collective collective, const void* send, void* receive) {
+  ReadyCall& ready = readyCalls_[static_cast<std::size_t>(collective)];
+  ready.eager.send = static_cast<const std::byte*>(send);
+  ready.eager.receive = static_cast<std::byte*>(receive);
+  record(ready.signature, [&] {
+    try {
+      waiter_.checkErrors();
+      run_.runShort(ready.eager, ready.signature);
+    } catch (...) {
+      reportFailure();
+    }
+  });
   lastAlgorithm_ = "eager";
 }
 

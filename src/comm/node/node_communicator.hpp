@@ -1,6 +1,7 @@
 // The communicator of ranks that share a node, as processes or as threads.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -32,6 +33,7 @@ class NodeCommunicator final : public JoinedCommunicator {
   NodeCommunicator(Membership membership, int rank, int ranks, CommConfig config, Environment environment);
   ~NodeCommunicator() override;
 
+  void repeat(Collective collective, const void* send, void* receive) override;
   void exchangeNow(std::span<const PointToPoint> operations) override;
   bool updateNow(const DirectUpdate& update) override;
   std::unique_ptr<Communicator> split(int color, int key, const CommConfig& config) override;
@@ -136,6 +138,12 @@ class NodeCommunicator final : public JoinedCommunicator {
   PointToPointEngine pairs_;
   DirectRun direct_;
   NodeSelector selector_;
+  /// As the call that was noted last of a collective ran (ShortCalls).
+  struct ReadyCall {
+    EagerCall eager;
+    std::uint64_t signature;
+  };
+  std::array<ReadyCall, collectiveCount + 1> readyCalls_{};
   std::vector<int> placeOf_;        // by rank
   ConversionMemory converted_;      // of calls whose inputs are changed first
   LibraryWindow window_;            // of streamed sums

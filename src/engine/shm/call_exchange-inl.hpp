@@ -8,39 +8,18 @@
 
 namespace tacc {
 
-/// The digest of a rank's calls with one more.
-inline std::uint32_t extendHistory(std::uint32_t history, std::uint64_t signature) noexcept {
-  constexpr std::uint64_t odd = 0x9E37'79B9'7F4A'7C15ULL;  // 2^64 / golden ratio: spreads every bit upwards
-  return static_cast<std::uint32_t>((history * odd ^ signature) * odd >> 32);
-}
-
+// A rank that would have to wait looks half the way further on: so a root that only sends looks at the others' lines
+// rarely.
 template <class Segment, class Waiting>
-void BasicCallExchange<Segment, Waiting>::begin(std::uint64_t signature, std::size_t bytes, bool isOneWay,
-                                                std::uint32_t ahead) {
-  isOneWay_ = isOneWay;
-  isNoted_ = isOneWay && bytes <= notePayload;
-  const std::uint32_t before = history();
-  ++sequence_;
-  signature_ = signature;
-  history() = extendHistory(before, signature);
-  // The line was last used `callDepth` calls ago. A rank that would have to wait looks half the way further on: so a
-  // root that only sends looks at the others' lines rarely.
-  const std::uint32_t placed = posts_.place(sequence_, bytes <= linePayload ? 0 : bytes),
-                      allowed = sequence_ - ahead + 1;
-  const std::uint32_t needed = hasReached(placed, allowed) ? placed : allowed;
-  if (!hasReached(confirmed_, needed)) {
-    const std::uint32_t target = needed + (sequence_ - needed) / 2;
-    for (int rank = 0; rank < ranks_; ++rank)
-      if (rank != rank_) {
-        CallLine& line = segment_.callLine(rank, target);
-        waiter_->wait(line.sequence, target, rank);
-        if (line.history.load(std::memory_order_acquire) != historyOf(target)) compareHistories(rank, target);
-      }
-    confirmed_ = target;
-  }
-  CallLine& line = segment_.callLine(rank_, sequence_);
-  line.signature.store(signature, std::memory_order_release);
-  line.history.store(history(), std::memory_order_release);
+void BasicCallExchange<Segment, Waiting>::confirm(std::uint32_t needed) {
+  const std::uint32_t target = needed + (sequence_ - needed) / 2;
+  for (int rank = 0; rank < ranks_; ++rank)
+    if (rank != rank_) {
+      CallLine& line = segment_.callLine(rank, target);
+      waiter_->wait(line.sequence, target, rank);
+      if (line.history.load(std::memory_order_acquire) != historyOf(target)) compareHistories(rank, target);
+    }
+  confirmed_ = target;
 }
 
 template <class Segment, class Waiting>

@@ -57,8 +57,23 @@ class BasicCallExchange {
   /// Begins the next call, whose payload here has at most `bytes`: waits, if need be, until all ranks have finished
   /// with the line and the place in the eager ring that it will use. One way: who has a payload waits for nobody's, and
   /// `bytes` are those of the largest on any rank. `ahead`: by how many calls this rank may be ahead of others at most.
-  void begin(std::uint64_t signature, std::size_t bytes, bool isOneWay = false,
-             std::uint32_t ahead = Segment::callDepth);
+  [[gnu::always_inline]] void begin(std::uint64_t signature, std::size_t bytes, bool isOneWay = false,
+                                    std::uint32_t ahead = Segment::callDepth) {
+    isOneWay_ = isOneWay;
+    isNoted_ = isOneWay && bytes <= notePayload;
+    const std::uint32_t before = history();
+    ++sequence_;
+    signature_ = signature;
+    history() = extendHistory(before, signature);
+    // The line was last used `callDepth` calls ago.
+    const std::uint32_t placed = posts_.place(sequence_, bytes <= linePayload ? 0 : bytes),
+                        allowed = sequence_ - ahead + 1;
+    const std::uint32_t needed = hasReached(placed, allowed) ? placed : allowed;
+    if (!hasReached(confirmed_, needed)) confirm(needed);
+    CallLine& line = segment_.callLine(rank_, sequence_);
+    line.signature.store(signature, std::memory_order_release);
+    line.history.store(history(), std::memory_order_release);
+  }
   /// Where this rank's payload goes: into the note or the line if it fits, else into the eager ring, which is then
   /// noted in the last bytes of the line's.
   std::byte* payload(std::size_t bytes) const noexcept {
@@ -115,6 +130,13 @@ class BasicCallExchange {
   std::string describe() const;
 
  private:
+  /// The digest of a rank's calls with one more.
+  static std::uint32_t extendHistory(std::uint32_t history, std::uint64_t signature) noexcept {
+    constexpr std::uint64_t odd = 0x9E37'79B9'7F4A'7C15ULL;  // 2^64 / golden ratio: spreads every bit upwards
+    return static_cast<std::uint32_t>((history * odd ^ signature) * odd >> 32);
+  }
+  /// Waits until all ranks are known to have posted call `needed`, or a later one.
+  void confirm(std::uint32_t needed);
   std::uint32_t& history() noexcept { return historyOf(sequence_); }
   std::uint32_t& historyOf(std::uint32_t call) noexcept { return histories_[call % Segment::callDepth]; }
   std::uint32_t historyOf(std::uint32_t call) const noexcept { return histories_[call % Segment::callDepth]; }

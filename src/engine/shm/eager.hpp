@@ -16,7 +16,8 @@ struct EagerCall {
   Collective collective;
   const std::byte* send;
   std::byte* receive;
-  std::size_t bytes;  // of `count` elements
+  std::size_t bytes;   // of `count` elements
+  std::size_t posted;  // of the largest post, on any rank; 0 where there is no other rank
   std::size_t count;
   int root;
   ReduceKernel reduce;  // of reductions
@@ -37,13 +38,20 @@ class EagerPath {
 
   /// Runs the call to its end; exchange.begin() has been called.
   void run(const EagerCall& call);
+  /// The same of a call whose posts fit a line, from its begin() on.
+  void runShort(const EagerCall& call, std::uint64_t signature);
 
  private:
-  /// Puts the bytes from `begin` to `end` of this rank's input into its payload, of `posted` bytes.
-  void fill(const EagerCall& call, std::size_t begin, std::size_t end, std::size_t posted);
+  /// Puts the bytes from `begin` to `end` of this rank's input into its payload, of `call.posted` bytes.
+  void fill(const EagerCall& call, std::size_t begin, std::size_t end);
   /// The contributions of ranks 0 to `ranks` - 1.
-  void reduceAll(const EagerCall& call, std::size_t posted, std::size_t offset, int ranks);
-  void collectAll(const EagerCall& call, std::size_t posted, std::size_t offset);
+  void reduceAll(const EagerCall& call, std::size_t offset, int ranks);
+  void collectAll(const EagerCall& call, std::size_t offset);
+
+  template <Collective c>
+  void runAs(const EagerCall& call);
+  template <Collective c>
+  void runShortAs(const EagerCall& call, std::uint64_t signature);
 
   int rank_;
   int ranks_;

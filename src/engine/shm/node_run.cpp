@@ -39,34 +39,38 @@ NodeRun::NodeRun(const NodeSegment& segment, int rank, int ranks, Waiter& waiter
       postPolicies_(ranks),
       plannedPolicies_(waiter.policy().oversubscribed) {}
 
-void NodeRun::runEager(const Call& call, std::uint64_t signature, std::size_t posted) {
+EagerCall NodeRun::eagerCallOf(const Call& call, std::size_t posted) const {
   const bool reduces = isReduction(call.collective);
-  EagerCall eager{.collective = call.collective,
-                  .send = static_cast<const std::byte*>(call.send),
-                  .receive = static_cast<std::byte*>(call.receive),
-                  .bytes = call.count * sizeOf(call.type),
-                  .count = call.count,
-                  .root = call.root,
-                  .reduce = reduces ? kernelOf(call, firstSumCode) : ReduceKernel(),
-                  .divisor = reduces ? divisorOf(call, ranks_) : 1,
-                  .stream = false};
-  if (posted > linePayload) pages_.need(AreaPart::eager);
-  exchange_.begin(signature, posted, isRooted(call.collective));
-  if (posted >= leastMeasuredPost && ranks_ > 1) {
-    if (isRooted(call.collective) || isPrefix(call.collective)) return runOneWay(eager, posted);
-    eager.stream = eagerPolicies_.choose(call.collective, CopyPolicyKind::eager, posted).nonTemporalSlots;
+  return {.collective = call.collective,
+          .send = static_cast<const std::byte*>(call.send),
+          .receive = static_cast<std::byte*>(call.receive),
+          .bytes = call.count * sizeOf(call.type),
+          .posted = ranks_ == 1 ? 0 : posted,
+          .count = call.count,
+          .root = call.root,
+          .reduce = reduces ? kernelOf(call, firstSumCode) : ReduceKernel(),
+          .divisor = reduces ? divisorOf(call, ranks_) : 1,
+          .stream = false};
+}
+
+void NodeRun::runEager(EagerCall& call, std::uint64_t signature) {
+  if (call.posted > linePayload) pages_.need(AreaPart::eager);
+  exchange_.begin(signature, call.posted, isRooted(call.collective));
+  if (call.posted >= leastMeasuredPost) {
+    if (isRooted(call.collective) || isPrefix(call.collective)) return runOneWay(call);
+    call.stream = eagerPolicies_.choose(call.collective, CopyPolicyKind::eager, call.posted).nonTemporalSlots;
     if (eagerPolicies_.wantsTime()) {
       const Stopwatch watch;
-      eager_.run(eager);
+      eager_.run(call);
       eagerPolicies_.record(watch.seconds());
       return;
     }
   }
-  eager_.run(eager);
+  eager_.run(call);
 }
 
-void NodeRun::runOneWay(EagerCall& call, std::size_t posted) {
-  const PostPolicyTuner::Choice choice = postPolicies_.choose(call.collective, posted);
+void NodeRun::runOneWay(EagerCall& call) {
+  const PostPolicyTuner::Choice choice = postPolicies_.choose(call.collective, call.posted);
   call.stream = choice.stream;
   if (choice.isFirst) {
     judgePosts();

@@ -50,8 +50,12 @@ class NodeRun {
   int rank() const noexcept { return rank_; }
   int ranks() const noexcept { return ranks_; }
 
-  /// Runs a call that goes the eager route to its end. `posted`: bytes of the largest post, on any rank.
-  void runEager(const Call& call, std::uint64_t signature, std::size_t posted);
+  /// Of a call that goes the eager route. `posted`: bytes of the largest post, on any rank.
+  EagerCall eagerCallOf(const Call& call, std::size_t posted) const;
+  /// Runs it to its end.
+  void runEager(EagerCall& call, std::uint64_t signature);
+  /// The same where posts fit a line.
+  void runShort(const EagerCall& call, std::uint64_t signature) { eager_.runShort(call, signature); }
 
   /// Opens a call that is one plan. What all ranks know afterwards, equal on all of them.
   LoweringFacts meet(const Call& call, std::uint64_t signature);
@@ -81,7 +85,7 @@ class NodeRun {
     std::uint32_t following = 0;             // calls like it right before, since all ranks met
   };
   /// Runs a call that goes one way, and learns how its posts are best written.
-  void runOneWay(EagerCall& call, std::size_t posted);
+  void runOneWay(EagerCall& call);
   /// Takes the times of the last row of these that was timed, if all ranks have told theirs and none told another's
   /// since.
   void judgePosts() noexcept;
