@@ -15,17 +15,18 @@ class ShortCalls {
   /// collective does not have, what Call has at first.
   bool has(Collective collective, std::size_t count, taccDataType_t type, taccRedOp_t op, int root) const noexcept {
     const Noted& noted = noted_[static_cast<std::size_t>(collective)];
-    return noted.count == count && noted.type == type && noted.op == op && noted.root == root;
+    return noted.isThere && noted.count == count && noted.type == type && noted.op == op && noted.root == root;
   }
   /// A call without a factor, a reduction of the program, pieces or counts for each rank: of these more is to be known.
   void note(const Call& call) noexcept {
-    noted_[static_cast<std::size_t>(call.collective)] = {call.count, call.type, call.op, call.root};
+    noted_[static_cast<std::size_t>(call.collective)] = {true, call.count, call.type, call.op, call.root};
   }
   void forget() noexcept { noted_ = {}; }
 
  private:
   struct Noted {
-    std::size_t count = SIZE_MAX;  // which no call has: nothing is noted
+    bool isThere = false;
+    std::size_t count = 0;
     taccDataType_t type = taccInt8;
     taccRedOp_t op = taccSum;
     int root = 0;
