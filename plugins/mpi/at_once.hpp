@@ -18,12 +18,18 @@ namespace tacc::mpi {
 /// What a call's `bytes` are where takeOver() has to look at it.
 constexpr std::size_t unclear = SIZE_MAX;
 
+/// Of functions that findReady() does not know.
+struct NotesNothing {
+  void operator()(Communicator&, std::size_t) const noexcept {}
+};
+
 /// The function itself: `run(communicator, bytes)` makes the tacc call and returns its result, `pass()` is MPI's own
 /// function, and `look()` takes over or passes on by takeOver(). `size(communicator)`: bytes as Judged has them, where
 /// `run` may be called; otherwise `unclear`. Where it is 0, nothing is moved, and only a barrier is served.
-template <class Size, class Run, class Pass, class Look>
+/// `note(communicator, bytes)`: tacc has served it, and the same as often as it is asked again (noteReady()).
+template <class Size, class Run, class Pass, class Look, class Note = NotesNothing>
 [[gnu::always_inline]] inline int serve(Function function, const char* name, MPI_Comm comm, const Size& size,
-                                        const Run& run, const Pass& pass, const Look& look) {
+                                        const Run& run, const Pass& pass, const Look& look, const Note& note = {}) {
   Plugin& self = plugin();
   CallingThread& thread = callingThread();
   if (thread.isInside) return look();
@@ -51,6 +57,7 @@ template <class Size, class Run, class Pass, class Look>
   } catch (const std::exception& error) {
     return failCall(name, *communicator, error.what());
   }
+  note(*communicator, bytes);
   self.report.countTaken(function, bytes);
   return MPI_SUCCESS;
 }

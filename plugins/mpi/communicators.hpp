@@ -3,6 +3,7 @@
 
 #include <mpi.h>
 
+#include <array>
 #include <atomic>
 #include <cstdint>
 #include <memory>
@@ -19,6 +20,21 @@
 #include "usual_bytes.hpp"
 
 namespace tacc::mpi {
+
+struct Communicator;
+
+/// The last call of a function that tacc served (ready_calls.hpp).
+struct ReadyCall {
+  static constexpr std::size_t mostWords = 5;
+  static inline Contests::Calls none{};  // nobody takes a turn of these
+
+  std::array<std::uint64_t, mostWords> words{};  // its arguments, but for the buffers
+  std::size_t bytes = 0;                         // as Judged has them
+  taccDataType_t type = taccInt8;                // of a reduction
+  taccRedOp_t op = taccSum;                      // the same
+  Contests::Calls* calls = &none;                // that it is one of
+  const Communicator* communicator = nullptr;
+};
 
 struct Communicator {
   MPI_Comm mpi = MPI_COMM_NULL;
@@ -38,11 +54,13 @@ struct Communicator {
   // Of a lane: a request has it. Whoever sees that none has may use it as if its own thread had freed the request.
   std::atomic<bool> isTaken{false};
   Contests contests;
+  std::array<ReadyCall, Contests::functions> readyCalls{};
   UsualBytes usual;
   std::unique_ptr<Scratch> scratch = std::make_unique<Scratch>();
   // Of persistent requests. As many on all ranks.
   std::vector<std::shared_ptr<Communicator>> lanes;
 
+  ReadyCall& readyCall(Function function) noexcept { return readyCalls[static_cast<std::size_t>(plainly(function))]; }
   /// Whether a call may go to `tacc` or to MPI without anything else first.
   bool isQuiet() const noexcept {
     return tacc != nullptr && underWay.load(std::memory_order_acquire) == 0 && !usual.isDue();

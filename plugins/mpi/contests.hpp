@@ -52,6 +52,23 @@ class Contests {
  public:
   enum class Turn : std::uint8_t { tacc, mpi, look };
 
+  static constexpr std::size_t functions = static_cast<std::size_t>(Function::Barrier) + 1;  // as plainly() has them
+
+  /// Calls of a kind.
+  struct Calls {
+    std::uint32_t left = 0;   // before the next look
+    std::uint32_t until = 0;  // from the last look to the next
+    Turn turn = Turn::tacc;
+    bool isMet = false;
+
+    /// nextAtOnce(), where tacc serves the call; otherwise nothing is counted.
+    bool take() noexcept {
+      if (left == 0 || turn != Turn::tacc) return false;
+      --left;
+      return true;
+    }
+  };
+
   /// Whether a rank knows its own counts only. Of an allgather or a reduce-scatter with counts each knows those of all.
   static constexpr bool hasOwnCounts(Function function) noexcept;
 
@@ -83,6 +100,10 @@ class Contests {
     --calls.left;
     return calls.turn;
   }
+  /// Those of which nextAtOnce() counts such a call. Null where none does: of others there is more to look at.
+  Calls* callsOf(Function function, std::size_t bytes) noexcept {
+    return hasOwnCounts(function) || !isMeasured(bytes) ? nullptr : &calls_[kindOf(function, bytes)];
+  }
   /// With own counts: the mean block of this rank's calls since the last look.
   std::size_t usualBytes(Function function) const noexcept;
 
@@ -109,15 +130,8 @@ class Contests {
   static bool isMeasured(std::size_t bytes) noexcept { return static_cast<std::size_t>(std::bit_width(bytes)) < sizes; }
 
  private:
-  static constexpr std::size_t functions = static_cast<std::size_t>(Function::Barrier) + 1;
   static constexpr std::size_t sizes = 23;  // below 4 MiB
 
-  struct Calls {
-    std::uint32_t left = 0;   // before the next look
-    std::uint32_t until = 0;  // from the last look to the next
-    Turn turn = Turn::tacc;
-    bool isMet = false;
-  };
   struct OwnCounts {
     std::uint64_t calls = 0, bytes = 0;  // since the last look
     std::uint64_t until = 0;             // from the last look to the next; 0: nothing was called

@@ -5,6 +5,7 @@
 #include "elements.hpp"
 #include "judged_arguments.hpp"
 #include "plugin.hpp"
+#include "ready_calls.hpp"
 #include "types.hpp"
 
 namespace tacc::mpi {
@@ -190,115 +191,217 @@ template <class Count>
   return root >= 0 && root < communicator.ranks;
 }
 
+/// Whether a block of `sent` bytes at each of `sentTimes` places, and the result, lie where a short call takes them.
+[[gnu::always_inline]] inline bool areReady(const void* send, int sentTimes, const void* receive, int receivedTimes,
+                                            std::size_t bytes) noexcept {
+  return send != MPI_IN_PLACE && receive != MPI_IN_PLACE &&
+         areApart(send, bytes * static_cast<std::size_t>(sentTimes), receive,
+                  bytes * static_cast<std::size_t>(receivedTimes));
+}
+
+template <class Count>
+[[gnu::noinline]] int serveBcast(Function function, const char* name, void* buffer, Count count, MPI_Datatype type,
+                                 int root, MPI_Comm comm, int (*pass)(void*, Count, MPI_Datatype, int, MPI_Comm)) {
+  return serve(
+      function, name, comm,
+      [&](const Communicator& communicator) {
+        return isRank(root, communicator) ? blockBytes(buffer, count, type) : unclear;
+      },
+      [&](const Communicator& communicator, std::size_t bytes) {
+        return taccBcast(buffer, bytes, taccInt8, root, communicator.tacc, nullptr);
+      },
+      [&] { return pass(buffer, count, type, root, comm); },
+      [&] { return lookAtBcast<Count>(function, name, buffer, count, type, root, comm, pass); },
+      [&](Communicator& communicator, std::size_t bytes) {
+        noteReady(function, communicator, bytes, wordsOf(count, type, root));
+      });
+}
+
+template <class Count>
+[[gnu::noinline]] int serveAllgather(Function function, const char* name, const void* send, Count sendCount,
+                                     MPI_Datatype sendType, void* receive, Count receiveCount, MPI_Datatype receiveType,
+                                     MPI_Comm comm, TwoBuffers<Count> pass) {
+  const std::size_t sent = blockBytes(send, sendCount, sendType),
+                    received = blockBytes(receive, receiveCount, receiveType);
+  return serve(
+      function, name, comm,
+      [&](const Communicator& communicator) {
+        return bytesApart(send, sent, 1, receive, received, communicator.ranks);
+      },
+      [&](const Communicator& communicator, std::size_t bytes) {
+        return taccAllGather(send, receive, bytes, taccInt8, communicator.tacc, nullptr);
+      },
+      [&] { return pass(send, sendCount, sendType, receive, receiveCount, receiveType, comm); },
+      [&] {
+        return lookAtAllgather<Count>(function, name, send, sendCount, sendType, receive, receiveCount, receiveType,
+                                      comm, pass);
+      },
+      [&](Communicator& communicator, std::size_t bytes) {
+        noteReady(function, communicator, bytes, wordsOf(sendCount, sendType, receiveCount, receiveType));
+      });
+}
+
+template <class Count>
+[[gnu::noinline]] int serveAlltoall(Function function, const char* name, const void* send, Count sendCount,
+                                    MPI_Datatype sendType, void* receive, Count receiveCount, MPI_Datatype receiveType,
+                                    MPI_Comm comm, TwoBuffers<Count> pass) {
+  const std::size_t sent = blockBytes(send, sendCount, sendType),
+                    received = blockBytes(receive, receiveCount, receiveType);
+  return serve(
+      function, name, comm,
+      [&](const Communicator& communicator) {
+        return bytesApart(send, sent, communicator.ranks, receive, received, communicator.ranks);
+      },
+      [&](const Communicator& communicator, std::size_t bytes) {
+        return taccAllToAll(send, receive, bytes, taccInt8, communicator.tacc, nullptr);
+      },
+      [&] { return pass(send, sendCount, sendType, receive, receiveCount, receiveType, comm); },
+      [&] {
+        return lookAtAlltoall<Count>(function, name, send, sendCount, sendType, receive, receiveCount, receiveType,
+                                     comm, pass);
+      },
+      [&](Communicator& communicator, std::size_t bytes) {
+        noteReady(function, communicator, bytes, wordsOf(sendCount, sendType, receiveCount, receiveType));
+      });
+}
+
+template <class Count>
+[[gnu::noinline]] int serveGather(Function function, const char* name, const void* send, Count sendCount,
+                                  MPI_Datatype sendType, void* receive, Count receiveCount, MPI_Datatype receiveType,
+                                  int root, MPI_Comm comm, TwoBuffersAndRoot<Count> pass) {
+  const std::size_t sent = blockBytes(send, sendCount, sendType);
+  return serve(
+      function, name, comm,
+      [&](const Communicator& communicator) {
+        if (!isRank(root, communicator)) return unclear;
+        if (communicator.rank != root) return sent;
+        return bytesApart(send, sent, 1, receive, blockBytes(receive, receiveCount, receiveType), communicator.ranks);
+      },
+      [&](const Communicator& communicator, std::size_t bytes) {
+        return taccGather(send, communicator.rank == root ? receive : nullptr, bytes, taccInt8, root, communicator.tacc,
+                          nullptr);
+      },
+      [&] { return pass(send, sendCount, sendType, receive, receiveCount, receiveType, root, comm); },
+      [&] {
+        return lookAtGather<Count>(function, name, send, sendCount, sendType, receive, receiveCount, receiveType, root,
+                                   comm, pass);
+      },
+      [&](Communicator& communicator, std::size_t bytes) {
+        noteReady(function, communicator, bytes, wordsOf(sendCount, sendType, receiveCount, receiveType, root));
+      });
+}
+
+template <class Count>
+[[gnu::noinline]] int serveScatter(Function function, const char* name, const void* send, Count sendCount,
+                                   MPI_Datatype sendType, void* receive, Count receiveCount, MPI_Datatype receiveType,
+                                   int root, MPI_Comm comm, TwoBuffersAndRoot<Count> pass) {
+  const std::size_t received = blockBytes(receive, receiveCount, receiveType);
+  return serve(
+      function, name, comm,
+      [&](const Communicator& communicator) {
+        if (!isRank(root, communicator)) return unclear;
+        if (communicator.rank != root) return received;
+        return received == blockBytes(send, sendCount, sendType) ? received : unclear;
+      },
+      [&](const Communicator& communicator, std::size_t bytes) {
+        return taccScatter(communicator.rank == root ? send : nullptr, receive, bytes, taccInt8, root,
+                           communicator.tacc, nullptr);
+      },
+      [&] { return pass(send, sendCount, sendType, receive, receiveCount, receiveType, root, comm); },
+      [&] {
+        return lookAtScatter<Count>(function, name, send, sendCount, sendType, receive, receiveCount, receiveType, root,
+                                    comm, pass);
+      },
+      [&](Communicator& communicator, std::size_t bytes) {
+        noteReady(function, communicator, bytes, wordsOf(sendCount, sendType, receiveCount, receiveType, root));
+      });
+}
+
+[[gnu::noinline]] int serveBarrier(MPI_Comm comm) {
+  return serve(
+      Function::Barrier, "MPI_Barrier", comm, [](const Communicator&) { return std::size_t{0}; },
+      [](const Communicator& communicator, std::size_t) { return taccBarrier(communicator.tacc, nullptr); },
+      [&] { return PMPI_Barrier(comm); }, [&] { return lookAtBarrier(comm); },
+      [](Communicator& communicator, std::size_t bytes) {
+        noteReady(Function::Barrier, communicator, bytes, wordsOf());
+      });
+}
+
 }  // namespace
 }  // namespace tacc::mpi
 
 using namespace tacc::mpi;
 
 TACC_MPI_ENTRY taccMpi_Barrier(MPI_Comm comm) {
-  return serve(
-      Function::Barrier, "MPI_Barrier", comm, [](const Communicator&) { return std::size_t{0}; },
-      [](const Communicator& communicator, std::size_t) { return taccBarrier(communicator.tacc, nullptr); },
-      [&] { return PMPI_Barrier(comm); }, [&] { return lookAtBarrier(comm); });
+  if (const ReadyCall* const ready = findReady(Function::Barrier, comm, wordsOf()); ready && ready->calls->take())
+    return runReady(Function::Barrier, "MPI_Barrier", *ready,
+                    [ready] { return taccBarrier(ready->communicator->tacc, nullptr); });
+  return serveBarrier(comm);
 }
 
 // With `int` counts, and with large ones where the MPI has them.
 #define TACC_MPI_MOVEMENTS(suffix, Count)                                                                             \
   TACC_MPI_ENTRY taccMpi_Bcast##suffix(void* buffer, Count count, MPI_Datatype type, int root, MPI_Comm comm) {       \
-    return serve(                                                                                                     \
-        Function::Bcast##suffix, "MPI_Bcast" #suffix, comm,                                                           \
-        [&](const Communicator& communicator) {                                                                       \
-          return isRank(root, communicator) ? blockBytes(buffer, count, type) : unclear;                              \
-        },                                                                                                            \
-        [&](const Communicator& communicator, std::size_t bytes) {                                                    \
-          return taccBcast(buffer, bytes, taccInt8, root, communicator.tacc, nullptr);                                \
-        },                                                                                                            \
-        [&] { return PMPI_Bcast##suffix(buffer, count, type, root, comm); },                                          \
-        [&] {                                                                                                         \
-          return lookAtBcast<Count>(Function::Bcast##suffix, "MPI_Bcast" #suffix, buffer, count, type, root, comm,    \
-                                    PMPI_Bcast##suffix);                                                              \
-        });                                                                                                           \
+    const Function function = Function::Bcast##suffix;                                                                \
+    if (const ReadyCall* const ready = findReady(function, comm, wordsOf(count, type, root));                         \
+        ready && buffer != MPI_IN_PLACE && ready->calls->take())                                                      \
+      return runReady(function, "MPI_Bcast" #suffix, *ready, [=] {                                                    \
+        return taccBcast(buffer, ready->bytes, taccInt8, root, ready->communicator->tacc, nullptr);                   \
+      });                                                                                                             \
+    return serveBcast<Count>(function, "MPI_Bcast" #suffix, buffer, count, type, root, comm, PMPI_Bcast##suffix);     \
   }                                                                                                                   \
   TACC_MPI_ENTRY taccMpi_Allgather##suffix(const void* send, Count sendCount, MPI_Datatype sendType, void* receive,   \
                                            Count receiveCount, MPI_Datatype receiveType, MPI_Comm comm) {             \
-    const std::size_t sent = blockBytes(send, sendCount, sendType),                                                   \
-                      received = blockBytes(receive, receiveCount, receiveType);                                      \
-    return serve(                                                                                                     \
-        Function::Allgather##suffix, "MPI_Allgather" #suffix, comm,                                                   \
-        [&](const Communicator& communicator) {                                                                       \
-          return bytesApart(send, sent, 1, receive, received, communicator.ranks);                                    \
-        },                                                                                                            \
-        [&](const Communicator& communicator, std::size_t bytes) {                                                    \
-          return taccAllGather(send, receive, bytes, taccInt8, communicator.tacc, nullptr);                           \
-        },                                                                                                            \
-        [&] { return PMPI_Allgather##suffix(send, sendCount, sendType, receive, receiveCount, receiveType, comm); },  \
-        [&] {                                                                                                         \
-          return lookAtAllgather<Count>(Function::Allgather##suffix, "MPI_Allgather" #suffix, send, sendCount,        \
-                                        sendType, receive, receiveCount, receiveType, comm, PMPI_Allgather##suffix);  \
-        });                                                                                                           \
+    const Function function = Function::Allgather##suffix;                                                            \
+    if (const ReadyCall* const ready =                                                                                \
+            findReady(function, comm, wordsOf(sendCount, sendType, receiveCount, receiveType));                       \
+        ready && areReady(send, 1, receive, ready->communicator->ranks, ready->bytes) && ready->calls->take())        \
+      return runReady(function, "MPI_Allgather" #suffix, *ready, [=] {                                                \
+        return taccAllGather(send, receive, ready->bytes, taccInt8, ready->communicator->tacc, nullptr);              \
+      });                                                                                                             \
+    return serveAllgather<Count>(function, "MPI_Allgather" #suffix, send, sendCount, sendType, receive, receiveCount, \
+                                 receiveType, comm, PMPI_Allgather##suffix);                                          \
   }                                                                                                                   \
   TACC_MPI_ENTRY taccMpi_Alltoall##suffix(const void* send, Count sendCount, MPI_Datatype sendType, void* receive,    \
                                           Count receiveCount, MPI_Datatype receiveType, MPI_Comm comm) {              \
-    const std::size_t sent = blockBytes(send, sendCount, sendType),                                                   \
-                      received = blockBytes(receive, receiveCount, receiveType);                                      \
-    return serve(                                                                                                     \
-        Function::Alltoall##suffix, "MPI_Alltoall" #suffix, comm,                                                     \
-        [&](const Communicator& communicator) {                                                                       \
-          return bytesApart(send, sent, communicator.ranks, receive, received, communicator.ranks);                   \
-        },                                                                                                            \
-        [&](const Communicator& communicator, std::size_t bytes) {                                                    \
-          return taccAllToAll(send, receive, bytes, taccInt8, communicator.tacc, nullptr);                            \
-        },                                                                                                            \
-        [&] { return PMPI_Alltoall##suffix(send, sendCount, sendType, receive, receiveCount, receiveType, comm); },   \
-        [&] {                                                                                                         \
-          return lookAtAlltoall<Count>(Function::Alltoall##suffix, "MPI_Alltoall" #suffix, send, sendCount, sendType, \
-                                       receive, receiveCount, receiveType, comm, PMPI_Alltoall##suffix);              \
-        });                                                                                                           \
+    const Function function = Function::Alltoall##suffix;                                                             \
+    if (const ReadyCall* const ready =                                                                                \
+            findReady(function, comm, wordsOf(sendCount, sendType, receiveCount, receiveType));                       \
+        ready && areReady(send, ready->communicator->ranks, receive, ready->communicator->ranks, ready->bytes) &&     \
+        ready->calls->take())                                                                                         \
+      return runReady(function, "MPI_Alltoall" #suffix, *ready, [=] {                                                 \
+        return taccAllToAll(send, receive, ready->bytes, taccInt8, ready->communicator->tacc, nullptr);               \
+      });                                                                                                             \
+    return serveAlltoall<Count>(function, "MPI_Alltoall" #suffix, send, sendCount, sendType, receive, receiveCount,   \
+                                receiveType, comm, PMPI_Alltoall##suffix);                                            \
   }                                                                                                                   \
   TACC_MPI_ENTRY taccMpi_Gather##suffix(const void* send, Count sendCount, MPI_Datatype sendType, void* receive,      \
                                         Count receiveCount, MPI_Datatype receiveType, int root, MPI_Comm comm) {      \
-    const std::size_t sent = blockBytes(send, sendCount, sendType);                                                   \
-    return serve(                                                                                                     \
-        Function::Gather##suffix, "MPI_Gather" #suffix, comm,                                                         \
-        [&](const Communicator& communicator) {                                                                       \
-          if (!isRank(root, communicator)) return unclear;                                                            \
-          if (communicator.rank != root) return sent;                                                                 \
-          return bytesApart(send, sent, 1, receive, blockBytes(receive, receiveCount, receiveType),                   \
-                            communicator.ranks);                                                                      \
-        },                                                                                                            \
-        [&](const Communicator& communicator, std::size_t bytes) {                                                    \
-          return taccGather(send, communicator.rank == root ? receive : nullptr, bytes, taccInt8, root,               \
-                            communicator.tacc, nullptr);                                                              \
-        },                                                                                                            \
-        [&] {                                                                                                         \
-          return PMPI_Gather##suffix(send, sendCount, sendType, receive, receiveCount, receiveType, root, comm);      \
-        },                                                                                                            \
-        [&] {                                                                                                         \
-          return lookAtGather<Count>(Function::Gather##suffix, "MPI_Gather" #suffix, send, sendCount, sendType,       \
-                                     receive, receiveCount, receiveType, root, comm, PMPI_Gather##suffix);            \
-        });                                                                                                           \
+    const Function function = Function::Gather##suffix;                                                               \
+    if (const ReadyCall* const ready =                                                                                \
+            findReady(function, comm, wordsOf(sendCount, sendType, receiveCount, receiveType, root));                 \
+        ready &&                                                                                                      \
+        (ready->communicator->rank == root ? areReady(send, 1, receive, ready->communicator->ranks, ready->bytes)     \
+                                           : send != MPI_IN_PLACE) &&                                                 \
+        ready->calls->take())                                                                                         \
+      return runReady(function, "MPI_Gather" #suffix, *ready, [=] {                                                   \
+        return taccGather(send, receive, ready->bytes, taccInt8, root, ready->communicator->tacc, nullptr);           \
+      });                                                                                                             \
+    return serveGather<Count>(function, "MPI_Gather" #suffix, send, sendCount, sendType, receive, receiveCount,       \
+                              receiveType, root, comm, PMPI_Gather##suffix);                                          \
   }                                                                                                                   \
   TACC_MPI_ENTRY taccMpi_Scatter##suffix(const void* send, Count sendCount, MPI_Datatype sendType, void* receive,     \
                                          Count receiveCount, MPI_Datatype receiveType, int root, MPI_Comm comm) {     \
-    const std::size_t received = blockBytes(receive, receiveCount, receiveType);                                      \
-    return serve(                                                                                                     \
-        Function::Scatter##suffix, "MPI_Scatter" #suffix, comm,                                                       \
-        [&](const Communicator& communicator) {                                                                       \
-          if (!isRank(root, communicator)) return unclear;                                                            \
-          if (communicator.rank != root) return received;                                                             \
-          return received == blockBytes(send, sendCount, sendType) ? received : unclear;                              \
-        },                                                                                                            \
-        [&](const Communicator& communicator, std::size_t bytes) {                                                    \
-          return taccScatter(communicator.rank == root ? send : nullptr, receive, bytes, taccInt8, root,              \
-                             communicator.tacc, nullptr);                                                             \
-        },                                                                                                            \
-        [&] {                                                                                                         \
-          return PMPI_Scatter##suffix(send, sendCount, sendType, receive, receiveCount, receiveType, root, comm);     \
-        },                                                                                                            \
-        [&] {                                                                                                         \
-          return lookAtScatter<Count>(Function::Scatter##suffix, "MPI_Scatter" #suffix, send, sendCount, sendType,    \
-                                      receive, receiveCount, receiveType, root, comm, PMPI_Scatter##suffix);          \
-        });                                                                                                           \
+    const Function function = Function::Scatter##suffix;                                                              \
+    if (const ReadyCall* const ready =                                                                                \
+            findReady(function, comm, wordsOf(sendCount, sendType, receiveCount, receiveType, root));                 \
+        ready && receive != MPI_IN_PLACE && (send != MPI_IN_PLACE || ready->communicator->rank != root) &&            \
+        ready->calls->take())                                                                                         \
+      return runReady(function, "MPI_Scatter" #suffix, *ready, [=] {                                                  \
+        return taccScatter(send, receive, ready->bytes, taccInt8, root, ready->communicator->tacc, nullptr);          \
+      });                                                                                                             \
+    return serveScatter<Count>(function, "MPI_Scatter" #suffix, send, sendCount, sendType, receive, receiveCount,     \
+                               receiveType, root, comm, PMPI_Scatter##suffix);                                        \
   }
 
 TACC_MPI_MOVEMENTS(, int)

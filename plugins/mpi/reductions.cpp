@@ -9,6 +9,7 @@
 #include "elements.hpp"
 #include "judged_arguments.hpp"
 #include "plugin.hpp"
+#include "ready_calls.hpp"
 #include "types.hpp"
 
 namespace tacc::mpi {
@@ -30,11 +31,11 @@ using MpiReduceUnequally = int (*)(const void*, void*, const Count*, MPI_Datatyp
 }
 
 [[gnu::always_inline]] inline taccResult_t reduceToRoot(const void* send, void* receive, MPI_Count count,
-                                                        const Reduction& how, int root,
+                                                        taccDataType_t type, taccRedOp_t op, int root,
                                                         const Communicator& communicator) {
   const bool isRoot = communicator.rank == root;
   return taccReduce(isRoot && send == MPI_IN_PLACE ? receive : send, isRoot ? receive : nullptr,
-                    static_cast<std::size_t>(count), how.type, how.op, root, communicator.tacc, nullptr);
+                    static_cast<std::size_t>(count), type, op, root, communicator.tacc, nullptr);
 }
 
 /// Of those whose result every rank gets: allreduce, scan, exscan.
@@ -60,7 +61,9 @@ template <class Count>
   return takeOver(
       function, name, comm,
       [=](const Communicator& communicator) { return judgeToRoot(count, how, send, receive, root, communicator); },
-      [=](const Communicator& communicator) { return reduceToRoot(send, receive, count, how, root, communicator); },
+      [=](const Communicator& communicator) {
+        return reduceToRoot(send, receive, count, how.type, how.op, root, communicator);
+      },
       [=] { return pass(send, receive, count, type, op, root, comm); });
 }
 
@@ -137,6 +140,67 @@ template <class Count>
       [=] { return pass(send, receive, count, type, op, comm); });
 }
 
+template <class Count>
+[[gnu::noinline]] int serveReduceToEvery(Function function, const char* name, Reduce reduce, const void* send,
+                                         void* receive, Count count, MPI_Datatype type, MPI_Op op, MPI_Comm comm,
+                                         MpiReduce<Count> pass) {
+  const Reduction how = reductionOf(type, op);
+  return serve(
+      function, name, comm, [&](const Communicator&) { return bytesOf(judgeReduction(count, how, receive)); },
+      [&](const Communicator& communicator, std::size_t) {
+        return reduce(send == MPI_IN_PLACE ? receive : send, receive, static_cast<std::size_t>(count), how.type, how.op,
+                      communicator.tacc, nullptr);
+      },
+      [&] { return pass(send, receive, count, type, op, comm); },
+      [&] { return lookAtReduceToEvery<Count>(function, name, reduce, send, receive, count, type, op, comm, pass); },
+      [&](Communicator& communicator, std::size_t bytes) {
+        noteReady(function, communicator, bytes, wordsOf(count, type, op), how);
+      });
+}
+
+template <class Count>
+[[gnu::noinline]] int serveReduceToRoot(Function function, const char* name, const void* send, void* receive,
+                                        Count count, MPI_Datatype type, MPI_Op op, int root, MPI_Comm comm,
+                                        MpiReduceToRoot<Count> pass) {
+  const Reduction how = reductionOf(type, op);
+  return serve(
+      function, name, comm,
+      [&](const Communicator& communicator) {
+        return bytesOf(judgeToRoot(count, how, send, receive, root, communicator));
+      },
+      [&](const Communicator& communicator, std::size_t) {
+        return reduceToRoot(send, receive, count, how.type, how.op, root, communicator);
+      },
+      [&] { return pass(send, receive, count, type, op, root, comm); },
+      [&] { return lookAtReduceToRoot<Count>(function, name, send, receive, count, type, op, root, comm, pass); },
+      [&](Communicator& communicator, std::size_t bytes) {
+        noteReady(function, communicator, bytes, wordsOf(count, type, op, root), how);
+      });
+}
+
+template <class Count>
+[[gnu::noinline]] int serveReduceEqually(Function function, const char* name, const void* send, void* receive,
+                                         Count count, MPI_Datatype type, MPI_Op op, MPI_Comm comm,
+                                         MpiReduce<Count> pass) {
+  const Reduction how = reductionOf(type, op);
+  return serve(
+      function, name, comm,
+      [&](const Communicator& communicator) {
+        return isInPlace(send, receive)
+                   ? unclear
+                   : bytesOf(judgeReduction(static_cast<MPI_Count>(count) * communicator.ranks, how, receive));
+      },
+      [&](const Communicator& communicator, std::size_t) {
+        return taccReduceScatter(send, receive, static_cast<std::size_t>(count), how.type, how.op, communicator.tacc,
+                                 nullptr);
+      },
+      [&] { return pass(send, receive, count, type, op, comm); },
+      [&] { return lookAtReduceEqually<Count>(function, name, send, receive, count, type, op, comm, pass); },
+      [&](Communicator& communicator, std::size_t bytes) {
+        noteReady(function, communicator, bytes, wordsOf(count, type, op), how);
+      });
+}
+
 }  // namespace
 }  // namespace tacc::mpi
 
@@ -146,19 +210,15 @@ using namespace tacc::mpi;
 #define TACC_MPI_TO_EVERY(name, suffix, Count, taccReduction)                                                       \
   TACC_MPI_ENTRY taccMpi_##name##suffix(const void* send, void* receive, Count count, MPI_Datatype type, MPI_Op op, \
                                         MPI_Comm comm) {                                                            \
-    const Reduction how = reductionOf(type, op);                                                                    \
-    return serve(                                                                                                   \
-        Function::name##suffix, "MPI_" #name #suffix, comm,                                                         \
-        [&](const Communicator&) { return bytesOf(judgeReduction(count, how, receive)); },                          \
-        [&](const Communicator& communicator, std::size_t) {                                                        \
-          return taccReduction(send == MPI_IN_PLACE ? receive : send, receive, static_cast<std::size_t>(count),     \
-                               how.type, how.op, communicator.tacc, nullptr);                                       \
-        },                                                                                                          \
-        [&] { return PMPI_##name##suffix(send, receive, count, type, op, comm); },                                  \
-        [&] {                                                                                                       \
-          return lookAtReduceToEvery<Count>(Function::name##suffix, "MPI_" #name #suffix, taccReduction, send,      \
-                                            receive, count, type, op, comm, PMPI_##name##suffix);                   \
-        });                                                                                                         \
+    const Function function = Function::name##suffix;                                                               \
+    if (const ReadyCall* const ready = findReady(function, comm, wordsOf(count, type, op));                         \
+        ready && receive != MPI_IN_PLACE && ready->calls->take())                                                   \
+      return runReady(function, "MPI_" #name #suffix, *ready, [=] {                                                 \
+        return taccReduction(send == MPI_IN_PLACE ? receive : send, receive, static_cast<std::size_t>(count),       \
+                             ready->type, ready->op, ready->communicator->tacc, nullptr);                           \
+      });                                                                                                           \
+    return serveReduceToEvery<Count>(function, "MPI_" #name #suffix, taccReduction, send, receive, count, type, op, \
+                                     comm, PMPI_##name##suffix);                                                    \
   }
 
 #define TACC_MPI_REDUCTIONS(suffix, Count)                                                                             \
@@ -167,41 +227,26 @@ using namespace tacc::mpi;
   TACC_MPI_TO_EVERY(Exscan, suffix, Count, taccExscan)                                                                 \
   TACC_MPI_ENTRY taccMpi_Reduce##suffix(const void* send, void* receive, Count count, MPI_Datatype type, MPI_Op op,    \
                                         int root, MPI_Comm comm) {                                                     \
-    const Reduction how = reductionOf(type, op);                                                                       \
-    return serve(                                                                                                      \
-        Function::Reduce##suffix, "MPI_Reduce" #suffix, comm,                                                          \
-        [&](const Communicator& communicator) {                                                                        \
-          return bytesOf(judgeToRoot(count, how, send, receive, root, communicator));                                  \
-        },                                                                                                             \
-        [&](const Communicator& communicator, std::size_t) {                                                           \
-          return reduceToRoot(send, receive, count, how, root, communicator);                                          \
-        },                                                                                                             \
-        [&] { return PMPI_Reduce##suffix(send, receive, count, type, op, root, comm); },                               \
-        [&] {                                                                                                          \
-          return lookAtReduceToRoot<Count>(Function::Reduce##suffix, "MPI_Reduce" #suffix, send, receive, count, type, \
-                                           op, root, comm, PMPI_Reduce##suffix);                                       \
-        });                                                                                                            \
+    const Function function = Function::Reduce##suffix;                                                                \
+    if (const ReadyCall* const ready = findReady(function, comm, wordsOf(count, type, op, root));                      \
+        ready && (ready->communicator->rank == root ? receive : send) != MPI_IN_PLACE && ready->calls->take())         \
+      return runReady(function, "MPI_Reduce" #suffix, *ready, [=] {                                                    \
+        return reduceToRoot(send, receive, count, ready->type, ready->op, root, *ready->communicator);                 \
+      });                                                                                                              \
+    return serveReduceToRoot<Count>(function, "MPI_Reduce" #suffix, send, receive, count, type, op, root, comm,        \
+                                    PMPI_Reduce##suffix);                                                              \
   }                                                                                                                    \
   TACC_MPI_ENTRY taccMpi_Reduce_scatter_block##suffix(const void* send, void* receive, Count count, MPI_Datatype type, \
                                                       MPI_Op op, MPI_Comm comm) {                                      \
-    const Reduction how = reductionOf(type, op);                                                                       \
-    return serve(                                                                                                      \
-        Function::Reduce_scatter_block##suffix, "MPI_Reduce_scatter_block" #suffix, comm,                              \
-        [&](const Communicator& communicator) {                                                                        \
-          return isInPlace(send, receive)                                                                              \
-                     ? unclear                                                                                         \
-                     : bytesOf(judgeReduction(static_cast<MPI_Count>(count) * communicator.ranks, how, receive));      \
-        },                                                                                                             \
-        [&](const Communicator& communicator, std::size_t) {                                                           \
-          return taccReduceScatter(send, receive, static_cast<std::size_t>(count), how.type, how.op,                   \
-                                   communicator.tacc, nullptr);                                                        \
-        },                                                                                                             \
-        [&] { return PMPI_Reduce_scatter_block##suffix(send, receive, count, type, op, comm); },                       \
-        [&] {                                                                                                          \
-          return lookAtReduceEqually<Count>(Function::Reduce_scatter_block##suffix,                                    \
-                                            "MPI_Reduce_scatter_block" #suffix, send, receive, count, type, op, comm,  \
-                                            PMPI_Reduce_scatter_block##suffix);                                        \
-        });                                                                                                            \
+    const Function function = Function::Reduce_scatter_block##suffix;                                                  \
+    if (const ReadyCall* const ready = findReady(function, comm, wordsOf(count, type, op));                            \
+        ready && receive != MPI_IN_PLACE && !isInPlace(send, receive) && ready->calls->take())                         \
+      return runReady(function, "MPI_Reduce_scatter_block" #suffix, *ready, [=] {                                      \
+        return taccReduceScatter(send, receive, static_cast<std::size_t>(count), ready->type, ready->op,               \
+                                 ready->communicator->tacc, nullptr);                                                  \
+      });                                                                                                              \
+    return serveReduceEqually<Count>(function, "MPI_Reduce_scatter_block" #suffix, send, receive, count, type, op,     \
+                                     comm, PMPI_Reduce_scatter_block##suffix);                                         \
   }                                                                                                                    \
   TACC_MPI_ENTRY taccMpi_Reduce_scatter##suffix(const void* send, void* receive, const Count* counts,                  \
                                                 MPI_Datatype type, MPI_Op op, MPI_Comm comm) {                         \
