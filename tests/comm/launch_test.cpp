@@ -249,7 +249,14 @@ TEST(LaunchId, LoopbackIsNoMeetingPointOfSeveralHosts) {
   const Variables alone = without(with(torch, {{"MASTER_ADDR", "127.0.0.1"}}), "LOCAL_WORLD_SIZE");
   EXPECT_EQ(resolve(alone).at(0).host(), "127.0.0.1");
   EXPECT_EQ(resolve(with(torch, {{"MASTER_ADDR", "192.0.2.9"}})).at(0).host(), "192.0.2.9");
-  EXPECT_EQ(resolve(with(torch, {{"MASTER_ADDR", "fd00::9"}})).at(0).host(), "fd00::9");
+  for (const char* text : {"fd00::9", "[fd00::9]"})
+    EXPECT_EQ(resolve(with(torch, {{"MASTER_ADDR", text}})).at(0).host(), "fd00::9");
+  try {
+    (void)resolve(with(torch, {{"MASTER_ADDR", "fe80::1"}}));
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_THAT(error.what(), AllOf(HasSubstr("\"fe80::1\""), HasSubstr("is link-local")));
+  }
 }
 
 TEST(LaunchId, ANameThatIsNotKnownIsNamed) {

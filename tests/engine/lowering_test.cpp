@@ -259,10 +259,16 @@ TEST(Pipes, serveAllOfAPlanOrNothing) {
     }
 }
 
-/// Messages of two rounds that are read in the other order, and two of one step, are not what a pipe can hold.
-TEST(Pipes, areNotUsedWhereMessagesOvertake) {
+bool usesPipes(const Plan& plan) {
   const LoweringFacts facts{.input = Access::cma, .output = Access::cma, .pipes = true};
-  const auto usesPipes = [&](int firstRead, int secondRead) {
+  const auto isPiped = [](const Operation& o) { return o.sources.front().kind == Place::Kind::pipe; };
+  return std::ranges::any_of(lower(plan, 1, facts).rounds,
+                             [&](const Round& round) { return std::ranges::any_of(round.operations, isPiped); });
+}
+
+/// Messages of two rounds that are read in the other order are not what a pipe can hold.
+TEST(Pipes, areNotUsedWhereMessagesOvertake) {
+  const auto readsBy = [](int firstRead, int secondRead) {
     Plan plan{.request = {Collective::allGather, 2, 0}, .algorithm = "by hand", .rounds = 6, .ranks = {{}, {}}};
     plan.ranks[0].steps = {{0, 0, 1, {input(0)}, {output(0)}},
                            {1, 0, 1, {input(0)}, {peer(1)}},
@@ -272,14 +278,25 @@ TEST(Pipes, areNotUsedWhereMessagesOvertake) {
                            {firstRead, 0, 1, {peer(0)}, {output(0)}},
                            {secondRead, 0, 1, {peer(0)}, {output(1)}}};
     std::ranges::sort(plan.ranks[1].steps, {}, &Step::round);
-    for (const Round& round : lower(plan, 1, facts).rounds)
-      for (const Operation& operation : round.operations)
-        if (operation.sources.front().kind == Place::Kind::pipe) return true;
-    return false;
+    return usesPipes(plan);
   };
-  EXPECT_TRUE(usesPipes(3, 4));
-  EXPECT_FALSE(
-      usesPipes(3, 5));  // where chunks are in flight, the second of one is read after the first of a later one
+  EXPECT_TRUE(readsBy(3, 4));
+  EXPECT_FALSE(readsBy(3, 5));  // where chunks are in flight, the second of one is read after the first of a later one
+}
+
+/// Nor are two messages of one step; two steps of one round may have one each.
+TEST(Pipes, areNotUsedWhereAStepHasTwoMessagesOfAPair) {
+  const auto sentBy = [](const std::vector<Step>& sends) {
+    Plan plan{.request = {Collective::allGather, 2, 0}, .algorithm = "by hand", .rounds = 5, .ranks = {{}, {}}};
+    plan.ranks[0].steps = {{0, 0, 1, {input(0)}, {output(0)}}};
+    plan.ranks[0].steps.insert(plan.ranks[0].steps.end(), sends.begin(), sends.end());
+    plan.ranks[0].steps.push_back({4, 0, 1, {peer(1)}, {output(1)}});
+    plan.ranks[1].steps = {
+        {3, 0, 1, {input(0)}, {peer(0)}}, {3, 0, 1, {peer(0)}, {output(0)}}, {3, 0, 1, {peer(0)}, {output(1)}}};
+    return usesPipes(plan);
+  };
+  EXPECT_TRUE(sentBy({{1, 0, 1, {input(0)}, {peer(1)}}, {1, 0, 1, {input(0)}, {peer(1)}}}));
+  EXPECT_FALSE(sentBy({{1, 0, 1, {input(0)}, {peer(1), peer(1)}}}));
 }
 
 /// Input is there when its owner has entered the call: what that copies for itself is not waited for.

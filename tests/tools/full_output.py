@@ -27,7 +27,7 @@ def commands(folder):
     }
 
 
-CANNOT_WRITE = ("cannot write /no/such/folder/all", "/no/such/folder/all cannot be written")
+CANNOT_WRITE = ("cannot write /dev/null/all", "/dev/null/all cannot be written")
 
 
 def one_rank():
@@ -42,7 +42,8 @@ BESIDES = {  # what writes a file too: in which environment, and by which option
     "tacc_bench": lambda topology: [({}, ["allreduce", "--size", "8"], "--json"), (one_rank(), ["easgd", "--launched"], "--json")],
     "tacc_plan": lambda topology: [({}, ["show", "--collective", "allreduce", "--algorithm", "ring", "--ranks", "4"], "--svg")],
     "tacc_sim": lambda topology: [({}, ["--topology", topology, "--ranks", "4", "--size", "8"], "--json")],
-    "tacc_topo": lambda topology: [({}, ["--file", topology], "--svg"), ({}, ["--file", topology], "--toml")],
+    "tacc_topo": lambda topology: [({}, ["--file", topology], "--svg"), ({}, ["--file", topology], "--toml"),
+                                   (one_rank(), ["--probe"], "--toml"), (one_rank(), ["--probe"], "--svg")],
 }
 
 
@@ -81,7 +82,7 @@ def main():
                 if any(status not in (1, 2) for status in statuses):
                     failures.append(f"{name} {arguments}, whose complaint cannot be written: {statuses}")
             for variables, arguments, option in BESIDES.get(name, lambda topology: [])(os.path.join(folder, "topology.toml")):
-                for file, said in (("/no/such/folder/all", CANNOT_WRITE), ("-", ("cannot write -: ",))):
+                for file, said in (("/dev/null/all", CANNOT_WRITE), ("-", ("cannot write -: ",))):
                     status, error = run([program] + arguments + [option, file], written, variables)
                     told = any(text in error for text in said)
                     if status not in (1, 2) or os.path.getsize(written) != 0 or not told or os.path.exists("-"):

@@ -87,9 +87,14 @@ TEST_F(Saved, WhatCannotBeWrittenNamesTheFile) {
   const Topology one = golden("fat_tree.ibnetdiscover");
   std::ofstream(root_ + "/file") << "x";
   EXPECT_THAT(messageOf([&] { saveTopology(root_ + "/file/below/t.toml", one, ""); }), HasSubstr(root_ + "/file"));
+  EXPECT_THAT(messageOf([&] { requireSavable(root_ + "/file/below/t.toml"); }), HasSubstr(root_ + "/file"));
   std::filesystem::create_directories(root_ + "/folder/t.toml/x");
   EXPECT_THAT(messageOf([&] { saveTopology(root_ + "/folder/t.toml", one, ""); }),
               HasSubstr(root_ + "/folder/t.toml cannot be written"));
+  EXPECT_THAT(messageOf([&] { requireSavable(root_ + "/folder/t.toml"); }),
+              HasSubstr(root_ + "/folder/t.toml cannot be written"));
+  requireSavable(root_ + "/new/folder/t.toml");
+  EXPECT_TRUE(std::filesystem::is_empty(root_ + "/new/folder"));
   EXPECT_FALSE(std::filesystem::exists(root_ + "/folder/t.toml." + std::to_string(::getpid()) + ".part"));
 }
 

@@ -129,6 +129,8 @@ TEST_F(Tune, GoesOnWhereItStopped) {
 TEST_F(Tune, SaysWhatIsWrongWithItsArguments) {
   EXPECT_THAT(run("allreduce --output /no/such/folder/tune.toml").output, HasSubstr("cannot write /no/such/folder/"));
   EXPECT_THAT(run("allreduce --json /no/such/folder/tune.json").output, HasSubstr("cannot write /no/such/folder/"));
+  EXPECT_THAT(run("allreduce --regret --regrets /no/such/folder/all").output,
+              HasSubstr("cannot write /no/such/folder/all"));
   EXPECT_EQ(run("conv --net lenet --out /no/such/folder/conv.toml").output,
             "tacc_tune: cannot write /no/such/folder/conv.toml\n");  // and no layer, as it says so before it measures
   EXPECT_THAT(run("allreduced").output, HasSubstr("there is no collective \"allreduced\"; there are allreduce"));

@@ -17,6 +17,7 @@
 #include "support/command_line.hpp"
 #include "support/output.hpp"
 #include "topology/model/compare.hpp"
+#include "topology/model/saved.hpp"
 #include "topology/model/tree_text.hpp"
 #include "topology/sources/source_registry.hpp"
 #include "topology/toml/toml.hpp"
@@ -100,7 +101,11 @@ void show(const Survey& found, const Options& options) {
 }
 
 int probe(const Options& options) {
-  const ProbedNetwork network = probeNetwork();
+  const ProbedNetwork network = probeNetwork([&] {
+    if (!options.tomlFile.empty()) requireSavable(options.tomlFile);
+    if (options.save) requireKeepable();
+    tools::requireWritable(options.svg);
+  });
   if (network.rank != 0) return 0;
   if (!options.tomlFile.empty()) writeTo(options.tomlFile, network);
   if (options.save) tools::complain("tacc_topo: kept as {}\n", keep(network));

@@ -47,7 +47,7 @@ std::string remarkOn(const ProbedNetwork& network) {
 
 }  // namespace
 
-ProbedNetwork probeNetwork() {
+ProbedNetwork probeNetwork(const std::function<void()>& prepare) {
   if (!isLaunched()) {
     fail(taccInvalidUsage,
          "--probe measures between hosts, but nothing says that this process is a rank; start one on every host with "
@@ -55,6 +55,7 @@ ProbedNetwork probeNetwork() {
          "--save");
   }
   const LaunchedRank launched = findLaunch();
+  if (launched.rank == 0) prepare();
   CommConfig config;
   config.surveysAnew = true;
   const auto communicator = Communicator::join(launched.id, launched.ranks, launched.rank, config);
@@ -73,6 +74,8 @@ std::string keep(const ProbedNetwork& network) {
   saveTopology(path, *network.topology, remarkOn(network));
   return path;
 }
+
+void requireKeepable() { requireSavable(pathOfSaved(Surroundings::here(), "tried", {})); }
 
 void writeTo(const std::string& path, const ProbedNetwork& network) {
   saveTopology(path, *network.topology, remarkOn(network));

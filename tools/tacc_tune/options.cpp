@@ -74,7 +74,7 @@ void understand(const Words& words, Options& options) {
     throw std::invalid_argument("--regret writes no file and checks none");
   if (options.placements.size() > 1 && !options.measuresRegret)
     throw std::invalid_argument("--place takes several placements with --regret only: a file is for one of them");
-  for (std::string* path : {&options.output, &options.json, &options.checked})
+  for (std::string* path : {&options.output, &options.json, &options.checked, &options.regrets})
     if (!path->empty()) *path = std::filesystem::absolute(*path);
   if (options.isRank) return;
   const bool starts = options.ranks > 0 || !words.cluster.empty();

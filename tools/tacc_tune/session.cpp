@@ -130,8 +130,9 @@ class Session {
 
   std::string unwritable() const {
     try {
-      tools::requireWritable(options_.json);
-      if (!options_.output.empty()) tools::requireWritable(freshOf(part_));
+      tools::requireWritable(options_.regrets);
+      for (const std::string& path : {options_.json, options_.output.empty() ? "" : part_})
+        if (!path.empty()) tools::requireWritable(freshOf(path));
       return "";
     } catch (const std::exception& error) {
       return error.what();
@@ -176,6 +177,8 @@ class Session {
     if (!options_.regrets.empty()) {
       std::ofstream file(options_.regrets, std::ios::app);
       for (const double regret : regrets) file << regret << '\n';
+      file.close();
+      if (!file) failErrno("{} cannot be written", options_.regrets);
     }
     if (!options_.json.empty()) writeFile(options_.json, jsonOf(tuning_.place, rows_));
     if (options_.output.empty()) return;

@@ -73,12 +73,17 @@ std::string describeManager(const Variables& variables) {
   return fmt::format("process manager={}", manager);
 }
 
+/// As in a URL, [fd00::2] is an address.
+std::string withoutBrackets(const std::string& host) {
+  return host.starts_with('[') && host.ends_with(']') ? host.substr(1, host.size() - 2) : host;
+}
+
 std::vector<InetAddress> lookUp(const Launch& launch) {
   addrinfo hints{};
   hints.ai_family = AF_UNSPEC;
   hints.ai_socktype = SOCK_STREAM;
   addrinfo* first = nullptr;
-  const int code = ::getaddrinfo(launch.meeting.host.c_str(), nullptr, &hints, &first);
+  const int code = ::getaddrinfo(withoutBrackets(launch.meeting.host).c_str(), nullptr, &hints, &first);
   if (code != 0) {
     fail(taccSystemError, "rank {}: the name \"{}\" of rank 0's host (from {}) is not known on host {}: {}",
          launch.rank, launch.meeting.host, launch.meeting.source, hostName(), ::gai_strerror(code));
@@ -122,10 +127,11 @@ std::vector<InetAddress> resolveMeetingPoint(const Launch& launch, std::string_v
   if (launch.spread == Spread::unknown) return addresses;
   if (!isOwnName(launch.meeting.host)) {
     fail(taccInvalidUsage,
-         "rank {}: {} names rank 0's host as \"{}\", which on host {} is {} and so this host itself, but the job has "
-         "ranks on several hosts: use a name or an address that all of them can reach",
+         "rank {}: {} names rank 0's host as \"{}\", which on host {} is {}, but the job has ranks on several hosts: "
+         "use a name or an address that all of them can reach",
          launch.rank, launch.meeting.source, launch.meeting.host, hostName(),
-         addresses.empty() ? "nothing" : addresses.front().host());
+         addresses.empty() ? "link-local, an address that means something on one link alone"
+                           : fmt::format("{} and so this host itself", addresses.front().host()));
   }
   // As Debian writes into /etc/hosts: 127.0.1.1 is the host's own name.
   addresses.clear();

@@ -43,6 +43,13 @@ void makeFolder(const std::string& path) {
   }
 }
 
+/// Makes its folder. The name of what is written first and then renamed.
+std::string prepareFor(const std::string& path) {
+  const std::size_t slash = path.find_last_of('/');
+  if (slash != std::string::npos && slash > 0) makeFolder(path.substr(0, slash));
+  return fmt::format("{}.{}.part", path, ::getpid());
+}
+
 }  // namespace
 
 std::string folderOfSaved(const Surroundings& here) {
@@ -87,10 +94,17 @@ std::vector<std::string> savedFiles(const Surroundings& here, std::string_view t
   return paths;
 }
 
+void requireSavable(const std::string& path) {
+  const std::string part = prepareFor(path);
+  struct stat status {};
+  if (::stat(path.c_str(), &status) == 0 && S_ISDIR(status.st_mode))
+    fail(taccSystemError, "{} cannot be written: it is a folder", path);
+  if (!std::ofstream(part)) failErrno("{} cannot be written", path);
+  std::remove(part.c_str());
+}
+
 void saveTopology(const std::string& path, const Topology& topology, std::string_view remark) {
-  const std::size_t slash = path.find_last_of('/');
-  if (slash != std::string::npos && slash > 0) makeFolder(path.substr(0, slash));
-  const std::string part = fmt::format("{}.{}.part", path, ::getpid());
+  const std::string part = prepareFor(path);
   std::ofstream file(part, std::ios::binary);
   file << "# " << remark << '\n' << topologyToToml(topology);
   file.close();

@@ -24,6 +24,9 @@ std::string pathOfSaved(const Surroundings& here, std::string_view transport, st
 /// The files that there are for a transport, the newest first; at most some hundreds. Empty where there is no folder.
 std::vector<std::string> savedFiles(const Surroundings& here, std::string_view transport);
 
+/// To be called before a measurement rather than after it: throws like saveTopology(), and leaves what is there.
+void requireSavable(const std::string& path);
+
 /// Writes it as TOML with `remark` as a first line; makes the folder. Who reads meanwhile sees the old file or the new
 /// one. Throws Error (taccSystemError) that names the file.
 void saveTopology(const std::string& path, const Topology& topology, std::string_view remark);
