@@ -66,6 +66,27 @@ TEST_P(ShortSums, AreExactForProductsOfManyValues) {
   pretendCoreModel(nullptr);
 }
 
+/// Half vectors take many values of few channels.
+TEST_P(ShortSums, AreExactForManyTapsOfFewChannels) {
+  pretendCoreModel(&nearCore);
+  for (int i = 0; i < 6; ++i) {
+    const int kernel = from(7, 11), taps = kernel * kernel;
+    const int channels = from(ceilDivide(193, taps), std::min(8, 512 / taps));
+    taccConvDesc_t desc = layer(1, channels, from(1, 70), from(kernel, 26), from(kernel, 30), kernel);
+    desc.padHeight = desc.padWidth = from(0, kernel / 2);
+    if (GetParam() == taccConvForward) desc.strideHeight = desc.strideWidth = from(1, 4);
+    chooseEpilogue(desc, random_);
+    for (const KernelSet* kernels : availableKernels()) {
+      if (2 * kernels->fmaLanes == blockLength) {
+        EXPECT_EQ(makePlan(understand(desc), *kernels).algorithm, "short-sums");
+      }
+    }
+    desc.algorithm = nullptr;
+    expectExact(desc);
+  }
+  pretendCoreModel(nullptr);
+}
+
 /// Strips fetch what the next one reads where it comes from memory; here everything does.
 TEST_P(ShortSums, AreExactOfWhatComesFromMemory) {
   CoreModel model = nearCore;

@@ -121,7 +121,8 @@ class FewChannelsForward final : public ConvPlan {
   }
   std::size_t packedFloats() const override { return endOfPacked(); }
   double predictedSeconds() const override {
-    const double cycles = partTaken_ * (readsInside() ? insideCycles() : copyingCycles()) * shape().batch;
+    const double cycles =
+        partTaken_ * scatteredNhwc() * (readsInside() ? insideCycles() : copyingCycles()) * shape().batch;
     const double bytes = double(shape().batch) * double(shape().outBlocks() * shape().outPlane()) * sizeof(float);
     // Some blocks of a pixel at a time, of NHWC, come to memory in less order.
     const double bytesOfMemory = description_.outputLayout == taccLayoutNhwc ? 9 : 12;
@@ -180,6 +181,17 @@ class FewChannelsForward final : public ConvPlan {
   // The first driver reads copied lines. Behind it, if the image is read where it is, are that for the pixels inside
   // and one for each column at the edges.
   bool readsInside() const { return drivers_.size() > 1; }
+  /// How much longer a step of half vectors takes where pixels are any distance apart: each value has an address of its
+  /// own, some ten instructions beside 20. A core alone hides them, one that is shared does not: there short sums of
+  /// lines of many values take 0.69 to 0.86 of the time, and as long alone. Of more channels that is not so.
+  double scatteredNhwc() const {
+    constexpr double ofShared = 1.1;
+    constexpr int mostChannels = 4, leastValues = 16;
+    const Shape& s = shape();
+    const bool isMany = s.inChannels <= mostChannels && s.kernelWidth * s.inChannels >= leastValues;
+    const bool isNhwc = description_.inputLayout == taccLayoutNhwc && areNearHalves(description_.vectorLanes);
+    return isNhwc && isMany ? ofShared : 1;
+  }
   /// Whether two wide units begin the next tile of one block before this one has ended. Where caches are near, on a
   /// Zen 5, they do so in products alone: other tiles took 1.15 to 1.3 times as long as if they did.
   static bool hidesEnds(const Description& d, const KernelSet& kernels) {

@@ -29,6 +29,10 @@ namespace {
 /// moves.
 constexpr int mostValues = 192, mostValuesOfTile = 4096, pixelsOfTile = 4;
 
+/// Of so few channels, in first layers and behind them, half vectors are slower in other tiles: 11 by 11 taps of 2 and
+/// 3 channels took 0.4 to 0.9 of their time.
+constexpr int mostValuesOfFew = 512, channelsOfFew = 8;
+
 /// Of products of half vectors: a step here takes fewer instructions than one of `direct`, whose pixels have places of
 /// their own, which is felt while another thread shares the core.
 constexpr int mostValuesOfProduct = 2048, leastPixelsOfProduct = 24;
@@ -470,7 +474,9 @@ bool servesShortSums(const Description& d) {
       pixels > std::numeric_limits<int>::max())
     return false;
   if (values <= mostValuesOfProduct && isLongProduct(d, forward, pixels)) return true;
-  return values <= (pixels <= pixelsOfTile ? mostValuesOfTile : mostValues) &&
+  const bool areFewChannels = areNearHalves(d.vectorLanes) && forward.inChannels <= channelsOfFew;
+  const int most = areFewChannels ? mostValuesOfFew : mostValues;
+  return values <= (pixels <= pixelsOfTile ? mostValuesOfTile : most) &&
          staysInL2(static_cast<std::size_t>(weights) * sizeof(float));
 }
 
