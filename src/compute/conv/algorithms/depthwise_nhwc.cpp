@@ -48,7 +48,8 @@ class DepthwiseNhwc final : public ConvPlan {
               s.strideWidth,
               s.dilationWidth,
               s.padWidth,
-              spreads};
+              spreads,
+              takesApart()};
     std::vector<ChannelDirection::Source> sources;
     for (int y = 0; y < down.results; ++y) {
       std::vector<ChannelTap>& line = lines_.emplace_back();
@@ -58,7 +59,7 @@ class DepthwiseNhwc final : public ConvPlan {
                         std::ptrdiff_t{source.tap} * s.kernelWidth * blockLength});
       }
     }
-    runs_ = channelRuns(along_, s.inChannels);
+    runs_ = readsTogether() ? channelPhases(along_, s.inChannels) : channelRuns(along_, s.inChannels);
     channelsAtOnce_ = chooseChannelsAtOnce();
     if (channelsAtOnce_ < s.inChannels) describe("channels in turn");
     const std::int64_t pixels = std::int64_t{s.batch} * s.outHeight * s.outWidth;
@@ -72,7 +73,9 @@ class DepthwiseNhwc final : public ConvPlan {
     if (isGradient()) return parts_ * weightFloats() * sizeof(float);
     return biasWorkspaceBytes(description_);
   }
-  std::size_t packedFloats() const override { return isGradient() ? 0 : weightFloats(); }
+  std::size_t packedFloats() const override {
+    return isGradient() ? 0 : weightFloats() + (hasLastWeights() ? static_cast<std::size_t>(weightsBlock()) : 0);
+  }
   double predictedSeconds() const override {
     const Shape& s = shape();
     const bool areShort = lanes_ < blockLength;
@@ -92,7 +95,9 @@ class DepthwiseNhwc final : public ConvPlan {
   }
 
   void pack(const float* weights, float* packed) const override {
-    if (!isGradient()) packDepthwise(weights_, false, weights, packed);
+    if (isGradient()) return;
+    packDepthwise(weights_, false, weights, packed);
+    if (hasLastWeights()) packLast(packed);
   }
 
   void run(const Buffers& buffers, const TaskExecutor& executor) const override {
@@ -124,6 +129,8 @@ class DepthwiseNhwc final : public ConvPlan {
         call.input = input + channel;
         call.weights = buffers.packedWeights + channel / blockLength * weightsBlock();
         call.bias = bias == nullptr ? nullptr : bias + channel;
+        const bool hasLast = hasLastWeights() && addend != buffers.result;
+        call.lastWeights = hasLast ? buffers.packedWeights + weightFloats() : nullptr;
         for (std::size_t y = lines.from; y < lines.to; ++y) {
           call.lines = lines_[y].data();
           call.lineCount = static_cast<int>(lines_[y].size());
@@ -132,6 +139,8 @@ class DepthwiseNhwc final : public ConvPlan {
                                          std::ptrdiff_t{run.first} * shape().inChannels + channel;
             call.taps = run.taps.data();
             call.tapCount = static_cast<int>(run.taps.size());
+            call.together = readsTogether() ? run.together.data() : nullptr;
+            call.togetherCount = static_cast<int>(run.together.size());
             call.addend = addend == nullptr ? nullptr : addend + place;
             call.output = buffers.result + place;
             call.results = run.count;
@@ -167,6 +176,24 @@ class DepthwiseNhwc final : public ConvPlan {
     constexpr double ofRun = 30;
     const double vectors = ceilDivide(s.inChannels, lanes_);
     double cycles = 0;
+    if (readsTogether()) {
+      // Of each line of the kernel: pixels and weights are read, or multiplied by two units; and what begins and ends
+      // with some results. Lanes that are left out are more instructions.
+      const double ofResults = 36, ofRow = 2, ofPart = s.inChannels < lanes_ ? 1.35 : 1;
+      double seen = 0;
+      for (const std::vector<ChannelTap>& line : lines_) seen += double(line.size());
+      for (const ChannelRun& run : runs_) {
+        for (int left = run.count; left > 0; left -= pixelsTogether) {
+          const int together = std::min(left, pixelsTogether);
+          double ofLine = 0;
+          for (const ChannelTaps& taps : run.together) {
+            ofLine += ofRow + std::max(2.0 * taps.count + together - 1, 0.5 * taps.count * together);
+          }
+          cycles += ofPart * vectors * (double(lines_.size()) * ofResults + seen * ofLine);
+        }
+      }
+      return cycles;
+    }
     for (const ChannelRun& run : runs_) {
       const double few = ceilDivide(run.count, pixelsTogether);
       const int together = std::min(run.count, pixelsTogether);
@@ -198,6 +225,35 @@ class DepthwiseNhwc final : public ConvPlan {
   }
   std::ptrdiff_t weightsBlock() const {
     return std::ptrdiff_t{shape().kernelHeight} * shape().kernelWidth * blockLength;
+  }
+  /// Whether taps of a line are multiplied together: what is read is what short vectors take. Of strides as wide as the
+  /// kernel few taps see a pixel that another one sees.
+  bool readsTogether() const {
+    const Shape& s = shape();
+    return !isGradient() && lanes_ < blockLength && 2 * s.kernelWidth >= 3 * s.strideWidth && s.kernelWidth > 1;
+  }
+  /// Whether results as far apart as dilated taps go together, so that what one tap reads another one does too; not of
+  /// lines that the L1 cache does not hold, which are read in the order of memory.
+  bool takesApart() const {
+    const std::ptrdiff_t bytes = std::ptrdiff_t{shape().inChannels} * shape().width * std::ptrdiff_t{sizeof(float)};
+    return readsTogether() && shape().dilationWidth > 1 && bytes <= bytesOfL1;
+  }
+  /// Whether the last vector of channels begins in the one before, so that it is a whole one: a part of a vector is
+  /// more instructions, those of Zen 3 above all. What both have is computed twice, alike, but where something is added
+  /// to what is there.
+  bool hasLastWeights() const {
+    const int channels = shape().inChannels;
+    return !isGradient() && lanes_ < blockLength && channels > lanes_ && channels % lanes_ != 0;
+  }
+  /// Those of its channels behind all others.
+  void packLast(float* packed) const {
+    float* to = packed + weightFloats();
+    for (std::ptrdiff_t at = 0; at < weightsBlock(); at += blockLength, to += blockLength) {
+      for (int lane = 0; lane < lanes_; ++lane) {
+        const int channel = shape().inChannels - lanes_ + lane;
+        to[lane] = packed[channel / blockLength * weightsBlock() + at + channel % blockLength];
+      }
+    }
   }
   std::size_t weightFloats() const { return static_cast<std::size_t>(shape().inBlocks() * weightsBlock()); }
 
