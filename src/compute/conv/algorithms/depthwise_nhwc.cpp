@@ -10,6 +10,7 @@
 #include "compute/conv/algorithms/caching.hpp"
 #include "compute/conv/algorithms/channel_direction.hpp"
 #include "compute/conv/algorithms/depthwise.hpp"
+#include "compute/conv/core_model.hpp"
 #include "compute/conv/kernels/depthwise_nhwc_kernels.hpp"
 #include "compute/conv/task_balance.hpp"
 #include "compute/conv/task_partition.hpp"
@@ -49,7 +50,7 @@ class DepthwiseNhwc final : public ConvPlan {
               s.dilationWidth,
               s.padWidth,
               spreads,
-              takesApart()};
+              readsTogether() && takesApart()};
     std::vector<ChannelDirection::Source> sources;
     for (int y = 0; y < down.results; ++y) {
       std::vector<ChannelTap>& line = lines_.emplace_back();
@@ -91,7 +92,7 @@ class DepthwiseNhwc final : public ConvPlan {
     const bool isSlow = isCut || (isData && s.strideWidth > 1);
     const double ofMemory = isParted ? 4 : isSlow ? 7 : 10;
     const double moved = transferCycles(floats * s.batch * s.inChannels * sizeof(float), ofMemory);
-    return (overlappedCycles(s.batch * cycles, moved) + skippedCycles()) / assumedHertz;
+    return (overlappedCycles(s.batch * cycles, moved) + skippedCycles() + turnCycles()) / assumedHertz;
   }
 
   void pack(const float* weights, float* packed) const override {
@@ -179,7 +180,7 @@ class DepthwiseNhwc final : public ConvPlan {
     if (readsTogether()) {
       // Of each line of the kernel: pixels and weights are read, or multiplied by two units; and what begins and ends
       // with some results. Lanes that are left out are more instructions.
-      const double ofResults = 36, ofRow = 2, ofPart = s.inChannels < lanes_ ? 1.35 : 1;
+      const double ofResults = 40, ofRow = 2, ofPart = s.inChannels < lanes_ ? 1.35 : 1;
       double seen = 0;
       for (const std::vector<ChannelTap>& line : lines_) seen += double(line.size());
       for (const ChannelRun& run : runs_) {
@@ -226,17 +227,19 @@ class DepthwiseNhwc final : public ConvPlan {
   std::ptrdiff_t weightsBlock() const {
     return std::ptrdiff_t{shape().kernelHeight} * shape().kernelWidth * blockLength;
   }
-  /// Whether taps of a line are multiplied together: what is read is what short vectors take. Of strides as wide as the
-  /// kernel few taps see a pixel that another one sees.
+  /// Whether taps of a line are multiplied together: what is read is what short vectors take. Of strides wider than
+  /// half of the kernel few taps see a pixel that another one sees, nor of few results, and no others of dilated ones.
   bool readsTogether() const {
     const Shape& s = shape();
-    return !isGradient() && lanes_ < blockLength && 2 * s.kernelWidth >= 3 * s.strideWidth && s.kernelWidth > 1;
+    const bool areFew = s.strideWidth > 1 && s.outWidth < s.kernelWidth;
+    const bool shares = s.kernelWidth > 1 && s.kernelWidth >= 2 * s.strideWidth && !areFew;
+    return !isGradient() && lanes_ < blockLength && shares && (s.dilationWidth == 1 || takesApart());
   }
   /// Whether results as far apart as dilated taps go together, so that what one tap reads another one does too; not of
   /// lines that the L1 cache does not hold, which are read in the order of memory.
   bool takesApart() const {
     const std::ptrdiff_t bytes = std::ptrdiff_t{shape().inChannels} * shape().width * std::ptrdiff_t{sizeof(float)};
-    return readsTogether() && shape().dilationWidth > 1 && bytes <= bytesOfL1;
+    return !isGradient() && lanes_ < blockLength && shape().dilationWidth > 1 && bytes <= bytesOfL1;
   }
   /// Whether the last vector of channels begins in the one before, so that it is a whole one: a part of a vector is
   /// more instructions, those of Zen 3 above all. What both have is computed twice, alike, but where something is added
@@ -292,6 +295,20 @@ class DepthwiseNhwc final : public ConvPlan {
     if (isGradient() || isOfSmallKernel() || bytes * s.inChannels <= bytesThatPay) return s.inChannels;
     const std::ptrdiff_t pairs = std::max<std::ptrdiff_t>(1, bytesOfL1 / bytes / pairOfLines);
     return static_cast<int>(std::min<std::ptrdiff_t>(s.inChannels, pairs * pairOfLines));
+  }
+
+  /// Channels in turn read, and write, a pair of lines of the cache of each pixel at a time, which nothing brings in
+  /// time for short vectors.
+  /// With strides, less was measured.
+  double turnCycles() const {
+    constexpr double ofNearCache = 15, ofLastCache = 45, ofMemory = 75, nearBytes = 2.0 * 1024 * 1024;
+    const Shape& s = shape();
+    if (channelsAtOnce_ == s.inChannels || !readsTogether() || s.strideWidth > 1 || hasFarCaches()) return 0;
+    const double pixels = depthwisePartRead(s) * double(s.height) * s.width + double(s.outHeight) * s.outWidth;
+    const double bytes = pixels * s.batch * s.inChannels * sizeof(float);
+    const double ofLine =
+        bytes <= nearBytes ? ofNearCache : (bytes <= 4 * coreModel().lastCacheBytes ? ofLastCache : ofMemory);
+    return bytes / (blockLength * sizeof(float)) * ofLine;
   }
 
   /// Strides leave out whole pixels, all of whose channels follow each other.

@@ -37,7 +37,7 @@ class DepthwisePhases final : public ConvPlan {
                         std::ptrdiff_t{source.tap} * s.kernelWidth * blockLength});
       }
     }
-    runs_ = channelPhases(along, blockLength);
+    runs_ = channelRuns(along, blockLength);
     lineParts_ = balancedCut({planes(), lines_.size()}, static_cast<std::size_t>(d.maxWorkers)).rowParts;
   }
 
@@ -98,9 +98,9 @@ class DepthwisePhases final : public ConvPlan {
     call.outputStep = std::ptrdiff_t{s.strideWidth} * blockLength;
     call.channels = blockLength;
     for (const ChannelRun& run : runs_) {
-      if (run.together.empty() && description_.accumulate) continue;
-      call.together = run.together.data();
-      call.togetherCount = static_cast<int>(run.together.size());
+      if (run.taps.empty() && description_.accumulate) continue;
+      call.taps = run.taps.data();
+      call.tapCount = static_cast<int>(run.taps.size());
       call.output = to + std::ptrdiff_t{run.first} * blockLength;
       call.addend = description_.accumulate ? call.output : nullptr;
       call.results = run.count;
