@@ -193,25 +193,24 @@ class Depthwise final : public LinesPlan {
     return ofVector * vectors * shape().outHeight * shape().outWidth +
            ofLine * (line_.strideHeight * line_.strideWidth == 1 ? 1 : outputHeight_);
   }
-  /// What short vectors take beside that: strips of other widths than 3, 5 and 7 without dilation, strides that share
-  /// few columns, and few results of many taps, each of which waits for the one before it.
+  /// What short vectors take beside that without strides: strips of other widths than 3, 5 and 7 without dilation, and
+  /// few results of many taps, each of which waits for the one before it.
   double shortVectorCycles(const Shape& s) const {
-    constexpr double ofStrip = 2, ofProductApart = 0.85;
-    constexpr int fewResults = 4, manyTaps = 48, sharing = 2;
-    if (kernels_.fmaLanes == blockLength || isApart(description_)) return 0;
+    constexpr double ofStrip = 2;
+    constexpr int fewResults = 4, manyTaps = 48, resultsOfStrip = 7;
+    const bool isDense = s.strideHeight == 1 && s.strideWidth == 1;
+    if (kernels_.fmaLanes == blockLength || isApart(description_) || !isDense) return 0;
     const double vectors = double(blockLength) / kernels_.fmaLanes;
     const double lines =
         insidePairs(s.outHeight, s.kernelHeight, s.strideHeight, s.dilationHeight, s.padHeight, s.height);
     const bool isUsual =
         s.dilationWidth == 1 && (s.kernelWidth == 3 || s.kernelWidth == 5 || s.kernelWidth == 7 || s.kernelWidth == 1);
-    const double strips =
-        isUsual ? 0 : ofStrip * lines * ceilDivide(s.outWidth, 7) * vectors * static_cast<double>(parts_.size());
-    const double columns = insidePairs(s.outWidth, s.kernelWidth, s.strideWidth, s.dilationWidth, s.padWidth, s.width);
-    const bool isApartBy = s.strideWidth > sharing && s.kernelWidth > 1;
-    const double apart = isApartBy ? ofProductApart * lines * columns * vectors / 2 : 0;
+    const double strips = isUsual ? 0
+                                  : ofStrip * lines * ceilDivide(s.outWidth, resultsOfStrip) * vectors *
+                                        static_cast<double>(parts_.size());
     const bool waits = s.outWidth <= fewResults && taps() > manyTaps;
     const double waiting = waits ? latencyCycles * lines * s.kernelWidth * (1 - s.outWidth / 8.0) : 0;
-    return strips + apart + waiting;
+    return strips + waiting;
   }
   /// Of tall kernels whose lines of the image are more than the L1 cache holds: short vectors wait for each of them.
   double tallCycles() const {
@@ -220,7 +219,7 @@ class Depthwise final : public LinesPlan {
     const Shape& s = shape();
     const double lines = std::min(s.kernelHeight, s.height);
     const bool isHeld = lines * line_.inputWidth * blockLength * sizeof(float) <= bytesOfL1;
-    const bool isMeasured = kernels_.fmaLanes < blockLength && !isApart(description_) && s.strideWidth <= 2;
+    const bool isMeasured = kernels_.fmaLanes < blockLength && !isApart(description_) && s.strideWidth == 1;
     if (!isMeasured || s.kernelHeight < leastTall || isHeld) return 0;
     return ofPixelOfLine * lines * outputHeight_ * line_.outputWidth;
   }

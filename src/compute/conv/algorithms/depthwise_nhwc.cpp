@@ -227,19 +227,26 @@ class DepthwiseNhwc final : public ConvPlan {
   std::ptrdiff_t weightsBlock() const {
     return std::ptrdiff_t{shape().kernelHeight} * shape().kernelWidth * blockLength;
   }
-  /// Whether taps of a line are multiplied together: what is read is what short vectors take. Of strides wider than
-  /// half of the kernel few taps see a pixel that another one sees, nor of few results, and no others of dilated ones.
+  /// Whether taps of a line are multiplied together: what is read is what short vectors take. Strides, two taps and a
+  /// single result share few of the pixels, and dilated taps none but those of results as far apart.
   bool readsTogether() const {
+    constexpr int leastTaps = 3, leastResults = 2;
     const Shape& s = shape();
-    const bool areFew = s.strideWidth > 1 && s.outWidth < s.kernelWidth;
-    const bool shares = s.kernelWidth > 1 && s.kernelWidth >= 2 * s.strideWidth && !areFew;
-    return !isGradient() && lanes_ < blockLength && shares && (s.dilationWidth == 1 || takesApart());
+    const bool isDense = s.strideHeight == 1 && s.strideWidth == 1;
+    const bool shares = s.kernelWidth >= leastTaps && resultsOfLine() >= leastResults;
+    return !isGradient() && lanes_ < blockLength && isDense && shares && (s.dilationWidth == 1 || takesApart());
   }
-  /// Whether results as far apart as dilated taps go together, so that what one tap reads another one does too; not of
-  /// lines that the L1 cache does not hold, which are read in the order of memory.
+  int resultsOfLine() const { return description_.pass == taccConvBackwardData ? shape().width : shape().outWidth; }
+  /// Whether results as far apart as dilated taps go together, so that what one tap reads another one does too: of
+  /// some taps, and of lines that have about as many such results as go together and of which the L1 cache holds a few,
+  /// while others are read in the order of memory.
   bool takesApart() const {
-    const std::ptrdiff_t bytes = std::ptrdiff_t{shape().inChannels} * shape().width * std::ptrdiff_t{sizeof(float)};
-    return !isGradient() && lanes_ < blockLength && shape().dilationWidth > 1 && bytes <= bytesOfL1;
+    constexpr int leastResults = 7;
+    const int leastTaps = description_.pass == taccConvForward ? 6 : 4;
+    const Shape& s = shape();
+    const std::ptrdiff_t bytes = std::ptrdiff_t{s.inChannels} * s.width * std::ptrdiff_t{sizeof(float)};
+    return !isGradient() && lanes_ < blockLength && s.dilationWidth > 1 && s.kernelWidth >= leastTaps &&
+           resultsOfLine() >= leastResults * s.dilationWidth && bytes <= bytesOfL1 / 8 * 3;
   }
   /// Whether the last vector of channels begins in the one before, so that it is a whole one: a part of a vector is
   /// more instructions, those of Zen 3 above all. What both have is computed twice, alike, but where something is added
@@ -262,7 +269,8 @@ class DepthwiseNhwc final : public ConvPlan {
 
   /// What the lines that a line of results sees have of a channel, and how much the L1 cache holds beside weights.
   std::ptrdiff_t bytesOfChannel() const {
-    return std::ptrdiff_t{along_.sources} * shape().kernelHeight * std::ptrdiff_t{sizeof(float)};
+    const int sources = description_.pass == taccConvBackwardData ? shape().outWidth : shape().width;
+    return std::ptrdiff_t{sources} * shape().kernelHeight * std::ptrdiff_t{sizeof(float)};
   }
   static constexpr std::ptrdiff_t bytesOfL1 = 32 * 1024;
 
@@ -298,16 +306,15 @@ class DepthwiseNhwc final : public ConvPlan {
   }
 
   /// Channels in turn read, and write, a pair of lines of the cache of each pixel at a time, which nothing brings in
-  /// time for short vectors.
-  /// With strides, less was measured.
+  /// time for short vectors. With strides, less was measured.
   double turnCycles() const {
     constexpr double ofNearCache = 15, ofLastCache = 45, ofMemory = 75, nearBytes = 2.0 * 1024 * 1024;
     const Shape& s = shape();
-    if (channelsAtOnce_ == s.inChannels || !readsTogether() || s.strideWidth > 1 || hasFarCaches()) return 0;
+    if (channelsAtOnce_ == s.inChannels || !readsTogether() || hasFarCaches()) return 0;
     const double pixels = depthwisePartRead(s) * double(s.height) * s.width + double(s.outHeight) * s.outWidth;
     const double bytes = pixels * s.batch * s.inChannels * sizeof(float);
-    const double ofLine =
-        bytes <= nearBytes ? ofNearCache : (bytes <= 4 * coreModel().lastCacheBytes ? ofLastCache : ofMemory);
+    const bool isFromMemory = bytes > 4 * coreModel().lastCacheBytes;
+    const double ofLine = bytes <= nearBytes ? ofNearCache : (isFromMemory ? ofMemory : ofLastCache);
     return bytes / (blockLength * sizeof(float)) * ofLine;
   }
 
