@@ -178,5 +178,30 @@ TEST_F(HalfVectorPrices, FirstLayersOfFewOutputsHaveHalfTiles) {
   });
 }
 
+/// Pixels of NHWC that several taps of a line see are read once, a few cycles less than one a product; kernels that
+/// have no strips of their own in blocks go through lines in parts, and few results wait for their own products.
+TEST_F(HalfVectorPrices, TapsOfALineShareWhatIsReadInNhwc) {
+  struct {
+    int height, width, kernel, pad;
+    double ofProduct, ofBlocks;  // cycles, and of the time in blocks
+  } const layers[] = {{96, 29, 6, 3, 0.75, 0.6}, {208, 8, 9, 1, 1.8, 0.6}};
+  for (const auto& layer : layers) {
+    taccConvDesc_t blocks =
+        convolution(taccConvForward, 1, 8, layer.height, layer.width, 8, layer.kernel, 1, layer.pad);
+    blocks.groups = 8;
+    taccConvDesc_t nhwc = blocks;
+    nhwc.inputLayout = nhwc.outputLayout = taccLayoutNhwc;
+    const double results = (layer.height + 2.0 * layer.pad - layer.kernel + 1) *
+                           (layer.width + 2.0 * layer.pad - layer.kernel + 1),
+                 products = results * layer.kernel * layer.kernel;
+    forHalfVectors([&](const KernelSet& kernels) {
+      const double seconds = secondsOf(nhwc, kernels, "depthwise-nhwc");
+      EXPECT_LE(seconds * assumedHertz, layer.ofProduct * products) << kernels.isa << " " << layer.kernel;
+      EXPECT_LE(seconds, layer.ofBlocks * secondsOf(blocks, kernels, "depthwise"))
+          << kernels.isa << " " << layer.kernel;
+    });
+  }
+}
+
 }  // namespace
 }  // namespace tacc::conv::test

@@ -161,7 +161,7 @@ class Depthwise final : public LinesPlan {
     const double cycles = scales_ ? scalingCycles()
                                   : depthwiseCycles(computed, kernels_, method, outputHeight_, parts_.size()) *
                                             (readsBfloat16(description_) ? cyclesOfBfloat16 : 1) +
-                                        tallCycles();
+                                        tallCycles() + (isAny ? 0 : shortVectorCycles(computed));
     const bool hasOneTap = shape().kernelHeight * shape().kernelWidth == 1;
     // Blocks of pixels that no multiple of a block is apart share lines of the cache, which memory is asked for again.
     const bool sharesLines = overlapsBlocks(description_) && tensorBytes() > bytesOfThirdCache;
@@ -192,6 +192,25 @@ class Depthwise final : public LinesPlan {
     const double vectors = double(blockLength) / kernels_.fmaLanes;
     return ofVector * vectors * shape().outHeight * shape().outWidth +
            ofLine * (line_.strideHeight * line_.strideWidth == 1 ? 1 : outputHeight_);
+  }
+  /// What short vectors take beside that without strides: strips of other widths than 3, 5 and 7 without dilation, and
+  /// few results of many taps, each of which waits for the one before it.
+  double shortVectorCycles(const Shape& s) const {
+    constexpr double ofStrip = 2;
+    constexpr int fewResults = 4, manyTaps = 48, resultsOfStrip = 7;
+    const bool isDense = s.strideHeight == 1 && s.strideWidth == 1;
+    if (kernels_.fmaLanes == blockLength || isApart(description_) || !isDense) return 0;
+    const double vectors = double(blockLength) / kernels_.fmaLanes;
+    const double lines =
+        insidePairs(s.outHeight, s.kernelHeight, s.strideHeight, s.dilationHeight, s.padHeight, s.height);
+    const bool isUsual =
+        s.dilationWidth == 1 && (s.kernelWidth == 3 || s.kernelWidth == 5 || s.kernelWidth == 7 || s.kernelWidth == 1);
+    const double strips = isUsual ? 0
+                                  : ofStrip * lines * ceilDivide(s.outWidth, resultsOfStrip) * vectors *
+                                        static_cast<double>(parts_.size());
+    const bool waits = s.outWidth <= fewResults && taps() > manyTaps;
+    const double waiting = waits ? latencyCycles * lines * s.kernelWidth * (1 - s.outWidth / 8.0) : 0;
+    return strips + waiting;
   }
   /// Of tall kernels whose lines of the image are more than the L1 cache holds: short vectors wait for each of them.
   double tallCycles() const {

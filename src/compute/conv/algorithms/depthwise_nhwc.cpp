@@ -10,6 +10,7 @@
 #include "compute/conv/algorithms/caching.hpp"
 #include "compute/conv/algorithms/channel_direction.hpp"
 #include "compute/conv/algorithms/depthwise.hpp"
+#include "compute/conv/core_model.hpp"
 #include "compute/conv/kernels/depthwise_nhwc_kernels.hpp"
 #include "compute/conv/task_balance.hpp"
 #include "compute/conv/task_partition.hpp"
@@ -48,7 +49,8 @@ class DepthwiseNhwc final : public ConvPlan {
               s.strideWidth,
               s.dilationWidth,
               s.padWidth,
-              spreads};
+              spreads,
+              readsTogether() && takesApart()};
     std::vector<ChannelDirection::Source> sources;
     for (int y = 0; y < down.results; ++y) {
       std::vector<ChannelTap>& line = lines_.emplace_back();
@@ -58,7 +60,7 @@ class DepthwiseNhwc final : public ConvPlan {
                         std::ptrdiff_t{source.tap} * s.kernelWidth * blockLength});
       }
     }
-    runs_ = channelRuns(along_, s.inChannels);
+    runs_ = readsTogether() ? channelPhases(along_, s.inChannels) : channelRuns(along_, s.inChannels);
     channelsAtOnce_ = chooseChannelsAtOnce();
     if (channelsAtOnce_ < s.inChannels) describe("channels in turn");
     const std::int64_t pixels = std::int64_t{s.batch} * s.outHeight * s.outWidth;
@@ -72,7 +74,9 @@ class DepthwiseNhwc final : public ConvPlan {
     if (isGradient()) return parts_ * weightFloats() * sizeof(float);
     return biasWorkspaceBytes(description_);
   }
-  std::size_t packedFloats() const override { return isGradient() ? 0 : weightFloats(); }
+  std::size_t packedFloats() const override {
+    return isGradient() ? 0 : weightFloats() + (hasLastWeights() ? static_cast<std::size_t>(weightsBlock()) : 0);
+  }
   double predictedSeconds() const override {
     const Shape& s = shape();
     const bool areShort = lanes_ < blockLength;
@@ -88,11 +92,13 @@ class DepthwiseNhwc final : public ConvPlan {
     const bool isSlow = isCut || (isData && s.strideWidth > 1);
     const double ofMemory = isParted ? 4 : isSlow ? 7 : 10;
     const double moved = transferCycles(floats * s.batch * s.inChannels * sizeof(float), ofMemory);
-    return (overlappedCycles(s.batch * cycles, moved) + skippedCycles()) / assumedHertz;
+    return (overlappedCycles(s.batch * cycles, moved) + skippedCycles() + turnCycles()) / assumedHertz;
   }
 
   void pack(const float* weights, float* packed) const override {
-    if (!isGradient()) packDepthwise(weights_, false, weights, packed);
+    if (isGradient()) return;
+    packDepthwise(weights_, false, weights, packed);
+    if (hasLastWeights()) packLast(packed);
   }
 
   void run(const Buffers& buffers, const TaskExecutor& executor) const override {
@@ -124,6 +130,8 @@ class DepthwiseNhwc final : public ConvPlan {
         call.input = input + channel;
         call.weights = buffers.packedWeights + channel / blockLength * weightsBlock();
         call.bias = bias == nullptr ? nullptr : bias + channel;
+        const bool hasLast = hasLastWeights() && addend != buffers.result;
+        call.lastWeights = hasLast ? buffers.packedWeights + weightFloats() : nullptr;
         for (std::size_t y = lines.from; y < lines.to; ++y) {
           call.lines = lines_[y].data();
           call.lineCount = static_cast<int>(lines_[y].size());
@@ -132,6 +140,8 @@ class DepthwiseNhwc final : public ConvPlan {
                                          std::ptrdiff_t{run.first} * shape().inChannels + channel;
             call.taps = run.taps.data();
             call.tapCount = static_cast<int>(run.taps.size());
+            call.together = readsTogether() ? run.together.data() : nullptr;
+            call.togetherCount = static_cast<int>(run.together.size());
             call.addend = addend == nullptr ? nullptr : addend + place;
             call.output = buffers.result + place;
             call.results = run.count;
@@ -167,6 +177,24 @@ class DepthwiseNhwc final : public ConvPlan {
     constexpr double ofRun = 30;
     const double vectors = ceilDivide(s.inChannels, lanes_);
     double cycles = 0;
+    if (readsTogether()) {
+      // Of each line of the kernel: pixels and weights are read, or multiplied by two units; and what begins and ends
+      // with some results. Lanes that are left out are more instructions.
+      const double ofResults = 40, ofRow = 2, ofPart = s.inChannels < lanes_ ? 1.35 : 1;
+      double seen = 0;
+      for (const std::vector<ChannelTap>& line : lines_) seen += double(line.size());
+      for (const ChannelRun& run : runs_) {
+        for (int left = run.count; left > 0; left -= pixelsTogether) {
+          const int together = std::min(left, pixelsTogether);
+          double ofLine = 0;
+          for (const ChannelTaps& taps : run.together) {
+            ofLine += ofRow + std::max(2.0 * taps.count + together - 1, 0.5 * taps.count * together);
+          }
+          cycles += ofPart * vectors * (double(lines_.size()) * ofResults + seen * ofLine);
+        }
+      }
+      return cycles;
+    }
     for (const ChannelRun& run : runs_) {
       const double few = ceilDivide(run.count, pixelsTogether);
       const int together = std::min(run.count, pixelsTogether);
@@ -199,11 +227,50 @@ class DepthwiseNhwc final : public ConvPlan {
   std::ptrdiff_t weightsBlock() const {
     return std::ptrdiff_t{shape().kernelHeight} * shape().kernelWidth * blockLength;
   }
+  /// Whether taps of a line are multiplied together: what is read is what short vectors take. Strides, two taps and a
+  /// single result share few of the pixels, and dilated taps none but those of results as far apart.
+  bool readsTogether() const {
+    constexpr int leastTaps = 3, leastResults = 2;
+    const Shape& s = shape();
+    const bool isDense = s.strideHeight == 1 && s.strideWidth == 1;
+    const bool shares = s.kernelWidth >= leastTaps && resultsOfLine() >= leastResults;
+    return !isGradient() && lanes_ < blockLength && isDense && shares && (s.dilationWidth == 1 || takesApart());
+  }
+  int resultsOfLine() const { return description_.pass == taccConvBackwardData ? shape().width : shape().outWidth; }
+  /// Whether results as far apart as dilated taps go together, so that what one tap reads another one does too: of
+  /// some taps, and of lines that have about as many such results as go together and of which the L1 cache holds a few,
+  /// while others are read in the order of memory.
+  bool takesApart() const {
+    constexpr int leastResults = 7;
+    const int leastTaps = description_.pass == taccConvForward ? 6 : 4;
+    const Shape& s = shape();
+    const std::ptrdiff_t bytes = std::ptrdiff_t{s.inChannels} * s.width * std::ptrdiff_t{sizeof(float)};
+    return !isGradient() && lanes_ < blockLength && s.dilationWidth > 1 && s.kernelWidth >= leastTaps &&
+           resultsOfLine() >= leastResults * s.dilationWidth && bytes <= bytesOfL1 / 8 * 3;
+  }
+  /// Whether the last vector of channels begins in the one before, so that it is a whole one: a part of a vector is
+  /// more instructions, those of Zen 3 above all. What both have is computed twice, alike, but where something is added
+  /// to what is there.
+  bool hasLastWeights() const {
+    const int channels = shape().inChannels;
+    return !isGradient() && lanes_ < blockLength && channels > lanes_ && channels % lanes_ != 0;
+  }
+  /// Those of its channels behind all others.
+  void packLast(float* packed) const {
+    float* to = packed + weightFloats();
+    for (std::ptrdiff_t at = 0; at < weightsBlock(); at += blockLength, to += blockLength) {
+      for (int lane = 0; lane < lanes_; ++lane) {
+        const int channel = shape().inChannels - lanes_ + lane;
+        to[lane] = packed[channel / blockLength * weightsBlock() + at + channel % blockLength];
+      }
+    }
+  }
   std::size_t weightFloats() const { return static_cast<std::size_t>(shape().inBlocks() * weightsBlock()); }
 
   /// What the lines that a line of results sees have of a channel, and how much the L1 cache holds beside weights.
   std::ptrdiff_t bytesOfChannel() const {
-    return std::ptrdiff_t{along_.sources} * shape().kernelHeight * std::ptrdiff_t{sizeof(float)};
+    const int sources = description_.pass == taccConvBackwardData ? shape().outWidth : shape().width;
+    return std::ptrdiff_t{sources} * shape().kernelHeight * std::ptrdiff_t{sizeof(float)};
   }
   static constexpr std::ptrdiff_t bytesOfL1 = 32 * 1024;
 
@@ -236,6 +303,19 @@ class DepthwiseNhwc final : public ConvPlan {
     if (isGradient() || isOfSmallKernel() || bytes * s.inChannels <= bytesThatPay) return s.inChannels;
     const std::ptrdiff_t pairs = std::max<std::ptrdiff_t>(1, bytesOfL1 / bytes / pairOfLines);
     return static_cast<int>(std::min<std::ptrdiff_t>(s.inChannels, pairs * pairOfLines));
+  }
+
+  /// Channels in turn read, and write, a pair of lines of the cache of each pixel at a time, which nothing brings in
+  /// time for short vectors. With strides, less was measured.
+  double turnCycles() const {
+    constexpr double ofNearCache = 15, ofLastCache = 45, ofMemory = 75, nearBytes = 2.0 * 1024 * 1024;
+    const Shape& s = shape();
+    if (channelsAtOnce_ == s.inChannels || !readsTogether() || hasFarCaches()) return 0;
+    const double pixels = depthwisePartRead(s) * double(s.height) * s.width + double(s.outHeight) * s.outWidth;
+    const double bytes = pixels * s.batch * s.inChannels * sizeof(float);
+    const bool isFromMemory = bytes > 4 * coreModel().lastCacheBytes;
+    const double ofLine = bytes <= nearBytes ? ofNearCache : (isFromMemory ? ofMemory : ofLastCache);
+    return bytes / (blockLength * sizeof(float)) * ofLine;
   }
 
   /// Strides leave out whole pixels, all of whose channels follow each other.

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "compute/conv/kernels/activation-inl.hpp"
+#include "compute/conv/kernels/apart_pixels-inl.hpp"
 #include "compute/conv/kernels/depthwise_nhwc_kernels.hpp"
 #include "compute/conv/kernels/vector-inl.hpp"
 
@@ -14,6 +15,20 @@ namespace TACC_CONV_ISA {
 struct AllOfVector {
   [[gnu::always_inline]] Vector load(const float* from) const { return TACC_CONV_ISA::load(from); }
   [[gnu::always_inline]] void store(float* to, Vector v) const { TACC_CONV_ISA::store(to, v); }
+  template <int kPixel>
+  [[gnu::always_inline]] Vector load(const ApartPixels& pixels, const float* first) const {
+    return pixels.load<kPixel>(first);
+  }
+};
+
+/// Its first ones.
+struct FirstOfVector : PartOfVector {
+  using PartOfVector::load;
+  using PartOfVector::PartOfVector;
+  template <int kPixel>
+  [[gnu::always_inline]] Vector load(const ApartPixels& pixels, const float* first) const {
+    return load(pixels.at<kPixel>(first));
+  }
 };
 
 /// Calls visit(lanes that there are, channel) for all vectors of the channels.
@@ -29,41 +44,141 @@ template <class Visit>
   return channel / blockLength * block + channel % blockLength;
 }
 
-template <int kResults>
+/// Sums of a result that take turns, so that products of few results do not wait for each other.
+constexpr int setsOf(int results) { return results <= 2 ? 4 : results <= 4 ? 2 : 1; }
+
+/// Adds kTaps taps of a line: a pixel is read once for all results and taps that see it. `from`: pixel 0, of which
+/// those of [first, end) are inside, all of them where kIsInside.
+template <int kTaps, int kResults, bool kIsInside, class Lanes>
+[[gnu::always_inline]] inline void addTaps(const Lanes& lanes, const ApartPixels& pixels, const float* from, int first,
+                                           int end, const float* weights, std::ptrdiff_t weightsStep,
+                                           Vector (&sum)[setsOf(kResults)][kResults]) {
+  Vector w[kTaps];
+#pragma GCC unroll 8
+  for (int t = 0; t < kTaps; ++t, weights += weightsStep) w[t] = load(weights);
+  const float* const behind = pixels.at<8>(from);
+  const auto addPixel = [&]<int kPixel>(std::integral_constant<int, kPixel>) __attribute__((always_inline)) {
+    if (!kIsInside && (kPixel < first || kPixel >= end)) return;
+    const Vector x = lanes.template load<kPixel % 8>(pixels, kPixel < 8 ? from : behind);
+#pragma GCC unroll 8
+    for (int t = 0; t < kTaps; ++t) {
+      if (const int p = kPixel - t; p >= 0 && p < kResults) sum[t % setsOf(kResults)][p] += w[t] * x;
+    }
+  };
+  [&]<int... kPixel>(std::integer_sequence<int, kPixel...>) __attribute__((always_inline)) {
+    (addPixel(std::integral_constant<int, kPixel>{}), ...);
+  }
+  (std::make_integer_sequence<int, kTaps + kResults - 1>());
+}
+
+/// Results [at, at + kResults) of a vector of channels. Short vectors: most of what they take is reading.
+template <int kResults, class Lanes>
+[[gnu::always_inline]] inline void sumLines(const DepthwiseNhwcCall& call, const Lanes& lanes, int at,
+                                            const float* input, const float* weights, Vector (&result)[kResults]) {
+  constexpr int sets = setsOf(kResults);
+  const ApartPixels pixels(call.inputStep);
+  Vector sum[sets][kResults] = {};
+#pragma GCC unroll 8
+  for (int p = 0; p < kResults; ++p) sum[0][p] = result[p];
+  for (const ChannelTap* line = call.lines; line != call.lines + call.lineCount; ++line) {
+    for (const ChannelTaps* taps = call.together; taps != call.together + call.togetherCount; ++taps) {
+      const float* const from = input + line->read + taps->read;
+      const float* const w = weights + line->weights + taps->weights;
+      const int first = taps->from - at, end = taps->to - at;
+      const auto add = [&]<int kTaps>(std::integral_constant<int, kTaps>) __attribute__((always_inline)) {
+        if (kResults == 8 && first <= 0 && end >= kTaps + kResults - 1) {
+          addTaps<kTaps, kResults, true>(lanes, pixels, from, first, end, w, taps->weightsStep, sum);
+        } else {
+          addTaps<kTaps, kResults, false>(lanes, pixels, from, first, end, w, taps->weightsStep, sum);
+        }
+      };
+      switch (taps->count) {
+        case 1:
+          add(std::integral_constant<int, 1>{});
+          break;
+        case 2:
+          add(std::integral_constant<int, 2>{});
+          break;
+        case 3:
+          add(std::integral_constant<int, 3>{});
+          break;
+        case 4:
+          add(std::integral_constant<int, 4>{});
+          break;
+        case 5:
+          add(std::integral_constant<int, 5>{});
+          break;
+        case 6:
+          add(std::integral_constant<int, 6>{});
+          break;
+        default:
+          add(std::integral_constant<int, mostTapsTogether>{});
+      }
+    }
+  }
+#pragma GCC unroll 8
+  for (int p = 0; p < kResults; ++p) {
+    result[p] = sum[0][p];
+#pragma GCC unroll 4
+    for (int set = 1; set < sets; ++set) result[p] += sum[set][p];
+  }
+}
+
+/// Longer ones, and taps that share no pixels: a tap at a time.
+template <int kResults, class Lanes>
+[[gnu::always_inline]] inline void sumEachTap(const DepthwiseNhwcCall& call, const Lanes& lanes, const float* input,
+                                              const float* weights, Vector (&sum)[kResults]) {
+  for (const ChannelTap* line = call.lines; line != call.lines + call.lineCount; ++line) {
+    for (const ChannelTap* tap = call.taps; tap != call.taps + call.tapCount; ++tap) {
+      const Vector w = load(weights + line->weights + tap->weights);
+      const float* from = input + line->read + tap->read;
+#pragma GCC unroll 8
+      for (int p = 0; p < kResults; ++p, from += call.inputStep) sum[p] += w * lanes.load(from);
+    }
+  }
+}
+
+/// Results [first, first + kResults) of all channels.
+template <int kResults, bool kTogether>
 void sumChannels(const DepthwiseNhwcCall& call, std::ptrdiff_t first) {
   const float* const input = call.input + first * call.inputStep;
   const std::ptrdiff_t output = first * call.outputStep;
-  forEachVector(
-      call.channels, [&](const auto& lanes, int channel) __attribute__((always_inline)) {
-        Vector sum[kResults];
-        const Vector start = call.bias != nullptr ? load(call.bias + channel) : Vector{};
+  const auto sumVector = [&](const auto& lanes, int channel, const float* weights) __attribute__((always_inline)) {
+    Vector sum[kResults];
+    const Vector start = call.bias != nullptr ? load(call.bias + channel) : Vector{};
 #pragma GCC unroll 8
-        for (int p = 0; p < kResults; ++p) sum[p] = start;
-        const float* const weights = call.weights + weightsOf(channel, call.weightsBlock);
-        for (const ChannelTap* line = call.lines; line != call.lines + call.lineCount; ++line) {
-          for (const ChannelTap* tap = call.taps; tap != call.taps + call.tapCount; ++tap) {
-            const Vector w = load(weights + line->weights + tap->weights);
-            const float* from = input + line->read + tap->read + channel;
+    for (int p = 0; p < kResults; ++p) sum[p] = start;
+    if constexpr (kTogether) {
+      sumLines<kResults>(call, lanes, static_cast<int>(first), input + channel, weights, sum);
+    } else {
+      sumEachTap<kResults>(call, lanes, input + channel, weights, sum);
+    }
+    if (call.addend != nullptr) {
+      const float* from = call.addend + output + channel;
 #pragma GCC unroll 8
-            for (int p = 0; p < kResults; ++p, from += call.inputStep) sum[p] += w * lanes.load(from);
-          }
-        }
-        if (call.addend != nullptr) {
-          const float* from = call.addend + output + channel;
+      for (int p = 0; p < kResults; ++p, from += call.outputStep) sum[p] += lanes.load(from);
+    }
+    activate<kResults>(
+        call.activation, [&](int p) __attribute__((always_inline))->Vector & { return sum[p]; });
+    float* to = call.output + output + channel;
+    if (call.isNonTemporal) {
 #pragma GCC unroll 8
-          for (int p = 0; p < kResults; ++p, from += call.outputStep) sum[p] += lanes.load(from);
-        }
-        activate<kResults>(
-            call.activation, [&](int p) __attribute__((always_inline))->Vector & { return sum[p]; });
-        float* to = call.output + output + channel;
-        if (call.isNonTemporal) {
+      for (int p = 0; p < kResults; ++p, to += call.outputStep) stream(to, sum[p]);
+    } else {
 #pragma GCC unroll 8
-          for (int p = 0; p < kResults; ++p, to += call.outputStep) stream(to, sum[p]);
-        } else {
-#pragma GCC unroll 8
-          for (int p = 0; p < kResults; ++p, to += call.outputStep) lanes.store(to, sum[p]);
-        }
-      });
+      for (int p = 0; p < kResults; ++p, to += call.outputStep) lanes.store(to, sum[p]);
+    }
+  };
+  int channel = 0;
+  for (; channel + TACC_LANES <= call.channels; channel += TACC_LANES) {
+    sumVector(AllOfVector{}, channel, call.weights + weightsOf(channel, call.weightsBlock));
+  }
+  if (channel == call.channels) return;
+  if (call.lastWeights != nullptr) {
+    sumVector(AllOfVector{}, call.channels - TACC_LANES, call.lastWeights);
+  } else {
+    sumVector(FirstOfVector(call.channels - channel), channel, call.weights + weightsOf(channel, call.weightsBlock));
+  }
 }
 
 /// What all results of one tap share: its weights, and what sums begin with, of as many vectors of channels.
@@ -191,7 +306,10 @@ void depthwiseNhwcSum(const DepthwiseNhwcCall& call) {
     return;
   }
   forEachFew(call.results, [&]<int kResults>(std::integral_constant<int, kResults>, std::ptrdiff_t first) {
-    sumChannels<kResults>(call, first);
+    if constexpr (TACC_LANES < blockLength) {
+      if (call.together != nullptr) return sumChannels<kResults, true>(call, first);
+    }
+    sumChannels<kResults, false>(call, first);
   });
 }
 

@@ -16,6 +16,16 @@ struct ChannelTap {
   std::ptrdiff_t read, weights;
 };
 
+/// Taps of a line that go together, at most: as many weights as registers hold beside eight sums.
+inline constexpr int mostTapsTogether = 7;
+
+/// Such taps, each of which reads inputStep behind the one before it, so tap t of result p reads pixel p + t: those of
+/// [from, to) are inside.
+struct ChannelTaps {
+  std::ptrdiff_t read, weights, weightsStep;  // pixel 0, which may be outside, and the first tap
+  int count, from, to;
+};
+
 /// Results that the same taps are summed for, all channels of each:
 ///   output[p][c] = epilogue(bias[c] + addend[p][c] + sum over lines l and taps t of
 ///                           weights[l + t][c] * input[l + t + p][c]).
@@ -26,10 +36,13 @@ struct DepthwiseNhwcCall {
   const ChannelTap* lines;
   const ChannelTap* taps;
   int lineCount, tapCount;
+  const ChannelTaps* together;  // in place of the taps, where vectors are shorter than a block, or null
+  int togetherCount;
   const float* weights;  // of a tap 16 channels, those behind them weightsBlock further
   std::ptrdiff_t weightsBlock;
-  const float* bias;    // whole blocks of 16, or null
-  const float* addend;  // laid out as the output and may be it; or null
+  const float* lastWeights;  // of the last vector of channels that is whole, where it overlaps the one before; or null
+  const float* bias;         // whole blocks of 16, or null
+  const float* addend;       // laid out as the output and may be it; or null
   float* output;
   std::ptrdiff_t outputStep;
   int results, channels;
