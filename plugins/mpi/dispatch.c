@@ -199,33 +199,39 @@ static __attribute__((noinline, cold)) Function seek(int number) {
 }
 
 /* A load and a jump where the function was found before: short calls take less than a tenth of a microsecond, so not
- * even a comparison stands here, for which all arguments would be laid aside. */
-#define DEFINE(name)                                                                                 \
-  EXPORTED long MPI_##name(long a, long b, long c, long d, long e, long f, long g, long h, long i);  \
-  EXPORTED long MPI_##name(long a, long b, long c, long d, long e, long f, long g, long h, long i) { \
-    return __atomic_load_n(&functions[number##name], __ATOMIC_ACQUIRE)(a, b, c, d, e, f, g, h, i);   \
-  }                                                                                                  \
-  static long first##name(long a, long b, long c, long d, long e, long f, long g, long h, long i) {  \
-    return seek(number##name)(a, b, c, d, e, f, g, h, i);                                            \
+ * even a comparison stands here, for which all arguments would be laid aside. C would copy those on the stack. */
+#if defined(__x86_64__)
+#define DEFINE_JUMP(name, number) \
+  EXPORTED __attribute__((naked)) void name(void) { __asm__("jmp *%0" : : "m"(functions[number])); }
+#define DEFINE_LONG_JUMP DEFINE_JUMP
+#else
+#define DEFINE_JUMP(name, number)                                                              \
+  EXPORTED long name(long a, long b, long c, long d, long e, long f, long g, long h, long i) { \
+    return __atomic_load_n(&functions[number], __ATOMIC_ACQUIRE)(a, b, c, d, e, f, g, h, i);   \
+  }
+#define DEFINE_LONG_JUMP(name, number)                                                                                \
+  EXPORTED long name(long a, long b, long c, long d, long e, long f, long g, long h, long i, long j, long k) {        \
+    return ((LongFunction)(void (*)(void))__atomic_load_n(&functions[number], __ATOMIC_ACQUIRE))(a, b, c, d, e, f, g, \
+                                                                                                 h, i, j, k);         \
+  }
+#endif
+
+#define DEFINE(name)                                                                                \
+  DEFINE_JUMP(MPI_##name, number##name)                                                             \
+  static long first##name(long a, long b, long c, long d, long e, long f, long g, long h, long i) { \
+    return seek(number##name)(a, b, c, d, e, f, g, h, i);                                           \
   }
 TACC_MPI_FUNCTIONS(DEFINE)
 
-#define LONG_FUNCTION(function) ((LongFunction)(void (*)(void))(function))
-#define DEFINE_LONG(prefix, name)                                                                                      \
-  EXPORTED long prefix##name(long a, long b, long c, long d, long e, long f, long g, long h, long i, long j, long k);  \
-  EXPORTED long prefix##name(long a, long b, long c, long d, long e, long f, long g, long h, long i, long j, long k) { \
-    return LONG_FUNCTION(__atomic_load_n(&functions[number##name], __ATOMIC_ACQUIRE))(a, b, c, d, e, f, g, h, i, j,    \
-                                                                                      k);                              \
-  }
-#define DEFINE_BY_NAME(name)                                                                                        \
-  DEFINE_LONG(MPI_, name)                                                                                           \
+#define DEFINE_LONG(name)                                                                                           \
+  DEFINE_LONG_JUMP(MPI_##name, number##name)                                                                        \
   static long first##name(long a, long b, long c, long d, long e, long f, long g, long h, long i, long j, long k) { \
-    return LONG_FUNCTION(seek(number##name))(a, b, c, d, e, f, g, h, i, j, k);                                      \
+    return ((LongFunction)(void (*)(void))seek(number##name))(a, b, c, d, e, f, g, h, i, j, k);                     \
   }
-TACC_MPI_LONG_FUNCTIONS(DEFINE_BY_NAME)
+TACC_MPI_LONG_FUNCTIONS(DEFINE_LONG)
 
 /* Open MPI 4 has persistent collectives as an extension, under names of their own. */
-#define DEFINE_AS_EXTENSION(name) DEFINE_LONG(MPIX_, name)
+#define DEFINE_AS_EXTENSION(name) DEFINE_LONG_JUMP(MPIX_##name, number##name)
 TACC_MPI_PERSISTENT_COLLECTIVES(DEFINE_AS_EXTENSION)
 
 static int isToReport(void) {
