@@ -30,8 +30,10 @@ std::set<std::string> threadsOfProcess() {
 /// The signals that a thread blocks, a bit for each; all of them where it has just ended.
 std::uint64_t blockedIn(const std::string& thread) {
   std::ifstream status("/proc/self/task/" + thread + "/status");
-  for (std::string line; std::getline(status, line);)
+  for (std::string line; std::getline(status, line);) {
+    if (line == "Threads:\t0") break;  // the kernel has taken its signals away, and shows none as blocked
     if (line.starts_with("SigBlk:")) return std::stoull(line.substr(7), nullptr, 16);
+  }
   return ~std::uint64_t{0};
 }
 
