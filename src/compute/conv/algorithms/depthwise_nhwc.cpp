@@ -215,7 +215,7 @@ class DepthwiseNhwc final : public ConvPlan {
   }
   double scalingCycles() const {
     constexpr double ofVector = 2.2, ofLine = 60;
-    const double vectors = shape().inChannels / lanes_;
+    const double vectors = ceilDivide(shape().inChannels, lanes_);
     return static_cast<double>(lines_.size()) * (ofLine + ofVector * vectors * along_.results);
   }
   bool isGradient() const { return description_.pass == taccConvBackwardWeights; }
